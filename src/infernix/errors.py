@@ -1,0 +1,181 @@
+"""Everything that Infernix raises on purpose.
+
+    InfernixError
+    ├── RequestError                  the request cannot be honoured; nothing was generated for it
+    │   ├── InvalidOptions            a field has a value that it cannot have, or two fields exclude each other
+    │   ├── InvalidPrompt             the prompt or a message cannot be rendered
+    │   ├── ContextLengthExceeded     the prompt leaves no room for a single new token
+    │   └── ConstraintError           the output constraint is at fault
+    │       ├── InvalidGrammar        GBNF text that cannot be read
+    │       ├── InvalidRegex          a regular expression that cannot be read, or asks for an unsupported feature
+    │       ├── InvalidChoice         a choice list that cannot be used
+    │       ├── InvalidJsonSchema     a document that is not a JSON Schema
+    │       ├── UnsupportedJsonSchema     a schema that would not be enforced to the letter
+    │       ├── UnsatisfiableJsonSchema   a schema that no value satisfies
+    │       ├── ConstraintTooLarge    a named bound of the compiler or of the matcher was met
+    │       └── ConstraintDeadEnd     no token of the vocabulary can continue the text
+    ├── ModelLoadError                a model directory or a weight file cannot be used
+    └── InternalError                 a defect of the engine or of a model, never of the request
+        └── NonFiniteLogits           the model produced no finite score for a legal token
+
+`code` is stable and meant for programs; `message` says what is wrong; the place is in the text and in its own
+attribute (`location` for texts, `pointer` for schemas, `index` for choices).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class InfernixError(Exception):
+    """Base of all errors raised on purpose."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class RequestError(InfernixError):
+    """The request cannot be honoured as asked."""
+
+    code = "invalid_request"
+
+
+class InvalidOptions(RequestError):
+    """A request option is out of range, or two options exclude each other; `field` names it."""
+
+    code = "invalid_options"
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class InvalidPrompt(RequestError):
+    """The prompt or a message list cannot be rendered."""
+
+    code = "invalid_prompt"
+
+
+class ContextLengthExceeded(RequestError):
+    """The prompt fills the context: there is no position left to generate at."""
+
+    code = "context_length_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class TextLocation:
+    """A place in a source text: `line` and `column` count from 1, in code points; `line_text` is the whole line."""
+
+    line: int
+    column: int
+    line_text: str
+
+    @classmethod
+    def at(cls, text: str, offset: int) -> TextLocation:
+        """The place of the code point at `offset` (0 <= offset <= len(text))."""
+        line_start = text.rfind("\n", 0, offset) + 1
+        line_end = text.find("\n", offset)
+        return cls(
+            line=text.count("\n", 0, offset) + 1,
+            column=offset - line_start + 1,
+            line_text=text[line_start : len(text) if line_end < 0 else line_end],
+        )
+
+    def excerpt(self, max_columns: int = 100) -> str:
+        """The line with a caret under the place; a long line is cut to a window around it."""
+        start = max(0, self.column - 1 - max_columns // 2)
+        window = self.line_text[start : start + max_columns].replace("\t", " ")
+        return f"{window}\n{' ' * (self.column - 1 - start)}^"
+
+
+class ConstraintError(RequestError):
+    """The output constraint cannot be used."""
+
+    code = "invalid_constraint"
+
+
+class _TextConstraintError(ConstraintError):
+    def __init__(self, message: str, location: TextLocation | None = None) -> None:
+        place = "" if location is None else f" at line {location.line}, column {location.column}\n{location.excerpt()}"
+        super().__init__(message + place)
+        self.location = location
+
+
+class InvalidGrammar(_TextConstraintError):
+    """GBNF text that cannot be read or used; `location` is its place."""
+
+    code = "invalid_grammar"
+
+
+class InvalidRegex(_TextConstraintError):
+    """A regular expression that cannot be read, or that uses an unsupported feature; `location` is its place."""
+
+    code = "invalid_regex"
+
+
+class InvalidChoice(ConstraintError):
+    """A choice list that cannot be used; `index` is the offending entry where there is one."""
+
+    code = "invalid_choice"
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        super().__init__(message if index is None else f"{message} at entry {index}")
+        self.index = index
+
+
+class _SchemaError(ConstraintError):
+    def __init__(self, message: str, pointer: str = "") -> None:
+        super().__init__(f"{message} at {pointer or '/'}")
+        self.pointer = pointer
+
+
+class InvalidJsonSchema(_SchemaError):
+    """A document that is not JSON, or not a JSON Schema; `pointer` is a JSON Pointer (RFC 6901), "" for the root."""
+
+    code = "invalid_json_schema"
+
+
+class UnsupportedJsonSchema(_SchemaError):
+    """A schema with an assertion that would not be enforced to the letter; `pointer` names it."""
+
+    code = "unsupported_json_schema"
+
+
+class UnsatisfiableJsonSchema(_SchemaError):
+    """A schema that no JSON value satisfies."""
+
+    code = "unsatisfiable_json_schema"
+
+
+class ConstraintTooLarge(ConstraintError):
+    """A bound was met; the message names the bound and its value."""
+
+    code = "constraint_too_large"
+
+
+class ConstraintDeadEnd(ConstraintError):
+    """The grammar can continue, but no token of this vocabulary can spell a continuation."""
+
+    code = "constraint_dead_end"
+
+
+class ModelLoadError(InfernixError):
+    """A model directory or weight file is missing, incomplete, corrupt or of an unsupported kind."""
+
+    code = "model_load_error"
+
+
+class InternalError(InfernixError):
+    """A defect: of the engine, or of the model's numbers. Never the request's fault."""
+
+    code = "internal_error"
+
+
+class NonFiniteLogits(InternalError):
+    """No legal token has a finite logit."""
+
+    code = "non_finite_logits"

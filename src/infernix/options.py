@@ -1,0 +1,194 @@
+"""What a caller passes in: the constraint, the sampling parameters and the request options."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+from infernix.errors import InvalidChoice, InvalidJsonSchema, InvalidOptions
+
+
+class ConstraintKind(StrEnum):
+    """The five forms a content constraint can have."""
+
+    GRAMMAR = "grammar"
+    JSON_OBJECT = "json_object"
+    JSON_SCHEMA = "json_schema"
+    CHOICE = "choice"
+    REGEX = "regex"
+
+
+@runtime_checkable
+class SchemaModel(Protocol):
+    """A class that can say its JSON Schema, such as a pydantic model class."""
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutputConstraint:
+    """The shape that the new content must have; a value that owns its source text.
+
+    Use the constructors below. Nothing is parsed here: errors in the source come from preparing the request.
+    """
+
+    kind: ConstraintKind
+    source: str = ""
+    choices: tuple[str, ...] = ()
+
+    @classmethod
+    def grammar(cls, text: str) -> OutputConstraint:
+        """GBNF text whose entry rule is `root`."""
+        return cls(ConstraintKind.GRAMMAR, _require_text(text, "grammar"))
+
+    @classmethod
+    def json_object(cls) -> OutputConstraint:
+        """Any JSON object."""
+        return cls(ConstraintKind.JSON_OBJECT)
+
+    @classmethod
+    def json_schema(cls, schema: str | bool | Mapping[str, Any] | type[SchemaModel]) -> OutputConstraint:
+        """A JSON Schema: its text, a parsed document, or a class with `model_json_schema()` (pydantic).
+
+        Raises InvalidJsonSchema for a document that JSON cannot express.
+        """
+        if isinstance(schema, str):
+            return cls(ConstraintKind.JSON_SCHEMA, schema)
+        document = schema.model_json_schema() if isinstance(schema, type) else schema
+        if not isinstance(document, Mapping | bool):
+            raise InvalidJsonSchema(f"a schema is a JSON object or a boolean, not {type(schema).__name__}")
+        try:
+            text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidJsonSchema(f"the schema cannot be written as JSON: {error}") from error
+        return cls(ConstraintKind.JSON_SCHEMA, text)
+
+    @classmethod
+    def choice(cls, choices: Iterable[str]) -> OutputConstraint:
+        """Exactly one of these strings; the empty string is allowed, an empty list is not."""
+        if isinstance(choices, str):
+            raise InvalidChoice("choices are a list of strings, not one string")
+        values = tuple(choices)
+        for index, value in enumerate(values):
+            if not isinstance(value, str):
+                raise InvalidChoice(f"a choice is a string, not {type(value).__name__}", index)
+        return cls(ConstraintKind.CHOICE, choices=values)
+
+    @classmethod
+    def regex(cls, text: str) -> OutputConstraint:
+        """A regular expression that the whole content matches."""
+        return cls(ConstraintKind.REGEX, _require_text(text, "regex"))
+
+
+def _require_text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidOptions(f"expected text, not {type(value).__name__}", field=name)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How the next token is drawn from the legal set. None: the model's own default.
+
+    temperature   0..2; 0 takes the best legal token
+    top_k         0 or more; 0 keeps the whole legal set
+    top_p         0..1, cumulative probability kept
+    min_p         0..1, least probability kept, relative to the best
+    presence_penalty, frequency_penalty   -2..2, over the tokens generated so far
+    seed          0..2**64-1; the same seed gives the same answer whatever else runs
+    """
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_number("temperature", self.temperature, 0.0, 2.0)
+        _check_number("top_p", self.top_p, 0.0, 1.0)
+        _check_number("min_p", self.min_p, 0.0, 1.0)
+        _check_number("presence_penalty", self.presence_penalty, -2.0, 2.0)
+        _check_number("frequency_penalty", self.frequency_penalty, -2.0, 2.0)
+        _check_integer("top_k", self.top_k, 0, 2**31 - 1)
+        _check_integer("seed", self.seed, 0, 2**64 - 1)
+
+    @classmethod
+    def greedy(cls) -> SamplingOptions:
+        """Always the best legal token, ties to the lower id."""
+        return cls(temperature=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParameters:
+    """Sampling options with every field settled."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = 0
+
+
+def resolve_sampling(
+    options: SamplingOptions, defaults: SamplingParameters, *, constrained: bool
+) -> SamplingParameters:
+    """Caller's fields over the model's defaults.
+
+    A content-constrained request drops the model's default penalties, because a language repeats its own structure
+    by construction; penalties that the caller sets stay.
+    """
+
+    def pick(name: str) -> Any:
+        chosen = getattr(options, name)
+        if chosen is not None:
+            return chosen
+        if constrained and name in ("presence_penalty", "frequency_penalty"):
+            return 0.0
+        return getattr(defaults, name)
+
+    return SamplingParameters(**{name: pick(name) for name in SamplingParameters.__dataclass_fields__})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """Options of one generation request.
+
+    max_new_tokens   output budget, 0 or more; 0 processes the prompt only
+    constraint       the shape of the content, or None for free text
+    sampling         how tokens are drawn
+    """
+
+    max_new_tokens: int = 256
+    constraint: OutputConstraint | None = None
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+    def __post_init__(self) -> None:
+        _check_integer("max_new_tokens", self.max_new_tokens, 0, 2**31 - 1)
+
+
+def _check_number(name: str, value: float | None, low: float, high: float) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidOptions(f"expected a finite number, got {value!r}", field=name)
+    if not low <= value <= high:
+        raise InvalidOptions(f"{value} is outside {low:g}..{high:g}", field=name)
+
+
+def _check_integer(name: str, value: int | None, low: int, high: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidOptions(f"expected an integer, got {value!r}", field=name)
+    if not low <= value <= high:
+        raise InvalidOptions(f"{value} is outside {low}..{high}", field=name)
