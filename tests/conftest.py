@@ -1,0 +1,1 @@
+"""Settings that every test shares."""
