@@ -1,0 +1,100 @@
+"""Infernix: a language model engine whose output has exactly the shape that was asked for.
+
+from infernix import Engine, OutputConstraint, RequestOptions
+
+with Engine.load() as engine:
+    options = RequestOptions(constraint=OutputConstraint.choice(["yes", "no"]))
+    print(engine.generate("Is water wet? Answer:", options).text)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from infernix.errors import (
+    ConstraintDeadEnd,
+    ConstraintError,
+    ConstraintTooLarge,
+    ContextLengthExceeded,
+    EngineClosed,
+    InfernixError,
+    InternalError,
+    InvalidChoice,
+    InvalidGrammar,
+    InvalidJsonSchema,
+    InvalidOptions,
+    InvalidPrompt,
+    InvalidRegex,
+    ModelLoadError,
+    NonFiniteLogits,
+    RequestError,
+    TextLocation,
+    UnsatisfiableJsonSchema,
+    UnsupportedJsonSchema,
+)
+from infernix.options import (
+    ConstraintKind,
+    OutputConstraint,
+    RequestOptions,
+    SamplingOptions,
+    SamplingParameters,
+    SchemaModel,
+)
+from infernix.results import (
+    CacheAccess,
+    ConstraintObservation,
+    FinishReason,
+    GenerationResult,
+    GenerationTimings,
+)
+
+if TYPE_CHECKING:
+    from infernix.engine import Engine, GenerationStream
+
+__all__ = [
+    "CacheAccess",
+    "ConstraintDeadEnd",
+    "ConstraintError",
+    "ConstraintKind",
+    "ConstraintObservation",
+    "ConstraintTooLarge",
+    "ContextLengthExceeded",
+    "Engine",
+    "EngineClosed",
+    "FinishReason",
+    "GenerationResult",
+    "GenerationStream",
+    "GenerationTimings",
+    "InfernixError",
+    "InternalError",
+    "InvalidChoice",
+    "InvalidGrammar",
+    "InvalidJsonSchema",
+    "InvalidOptions",
+    "InvalidPrompt",
+    "InvalidRegex",
+    "ModelLoadError",
+    "NonFiniteLogits",
+    "OutputConstraint",
+    "RequestError",
+    "RequestOptions",
+    "SamplingOptions",
+    "SamplingParameters",
+    "SchemaModel",
+    "TextLocation",
+    "UnsatisfiableJsonSchema",
+    "UnsupportedJsonSchema",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Checking a constraint needs no model, and importing this package must not cost the seconds that PyTorch takes.
+    if name in ("Engine", "GenerationStream"):
+        from infernix import engine
+
+        return getattr(engine, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,9 +12,11 @@
     │       ├── InvalidJsonSchema     a document that is not a JSON Schema
     │       ├── UnsupportedJsonSchema     a schema that would not be enforced to the letter
     │       ├── UnsatisfiableJsonSchema   a schema that no value satisfies
+    │       ├── EmptyLanguage         a constraint to which no text belongs
     │       ├── ConstraintTooLarge    a named bound of the compiler or of the matcher was met
     │       └── ConstraintDeadEnd     no token of the vocabulary can continue the text
     ├── ModelLoadError                a model directory or a weight file cannot be used
+    ├── EngineClosed                  the engine was closed before the request was done
     └── InternalError                 a defect of the engine or of a model, never of the request
         └── NonFiniteLogits           the model produced no finite score for a legal token
 
@@ -82,7 +84,7 @@ class TextLocation:
         return cls(
             line=text.count("\n", 0, offset) + 1,
             column=offset - line_start + 1,
-            line_text=text[line_start : len(text) if line_end < 0 else line_end],
+            line_text=text[line_start : len(text) if line_end < 0 else line_end].removesuffix("\r"),
         )
 
     def excerpt(self, max_columns: int = 100) -> str:
@@ -151,6 +153,12 @@ class UnsatisfiableJsonSchema(_SchemaError):
     code = "unsatisfiable_json_schema"
 
 
+class EmptyLanguage(ConstraintError):
+    """The constraint can be read, but no text at all belongs to it."""
+
+    code = "empty_language"
+
+
 class ConstraintTooLarge(ConstraintError):
     """A bound was met; the message names the bound and its value."""
 
@@ -167,6 +175,12 @@ class ModelLoadError(InfernixError):
     """A model directory or weight file is missing, incomplete, corrupt or of an unsupported kind."""
 
     code = "model_load_error"
+
+
+class EngineClosed(InfernixError):
+    """The engine was closed before the request was done."""
+
+    code = "engine_closed"
 
 
 class InternalError(InfernixError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -174,13 +173,17 @@ class RequestOptions:
 
     def __post_init__(self) -> None:
         _check_integer("max_new_tokens", self.max_new_tokens, 0, 2**31 - 1)
+        if self.constraint is not None and not isinstance(self.constraint, OutputConstraint):
+            raise InvalidOptions(f"expected an OutputConstraint, got {self.constraint!r}", field="constraint")
+        if not isinstance(self.sampling, SamplingOptions):
+            raise InvalidOptions(f"expected SamplingOptions, got {self.sampling!r}", field="sampling")
 
 
 def _check_number(name: str, value: float | None, low: float, high: float) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidOptions(f"expected a finite number, got {value!r}", field=name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidOptions(f"expected a number, got {value!r}", field=name)
     if not low <= value <= high:
         raise InvalidOptions(f"{value} is outside {low:g}..{high:g}", field=name)
 

@@ -1,0 +1,1 @@
+"""What a model's input and output mean."""

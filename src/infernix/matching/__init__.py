@@ -1,0 +1,20 @@
+"""A grammar meets a vocabulary: which tokens are legal now, and what follows them."""
+
+from infernix.matching.compiled import CompiledGrammar
+from infernix.matching.compiler import Compilation, GrammarCompiler, compile_grammar
+from infernix.matching.configurations import DEAD, ConfigurationTable
+from infernix.matching.matcher import LookAhead, Matcher
+from infernix.matching.vocabulary import TokenClass, Vocabulary
+
+__all__ = [
+    "DEAD",
+    "CompiledGrammar",
+    "Compilation",
+    "ConfigurationTable",
+    "GrammarCompiler",
+    "LookAhead",
+    "Matcher",
+    "TokenClass",
+    "Vocabulary",
+    "compile_grammar",
+]

@@ -1,0 +1,1 @@
+"""Physical sequences and their execution."""

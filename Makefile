@@ -1,0 +1,54 @@
+# `make demo` and `make test` need Python 3.11 or newer and make, nothing else; the first call of either installs into .venv.
+# Everything these targets say goes to standard error: `make demo > person.json` writes the answer and nothing else.
+
+PYTHON ?= $(shell scripts/find_python.sh)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+TEST_INSTALLED := $(VENV)/test-installed
+
+.PHONY: help venv demo test lint format conformance bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo         extract a person from a sentence with the embedded model, under examples/person.schema.json" >&2
+	@echo "make test         run the tests" >&2
+	@echo "make lint         ruff and mypy; 'make format' lays the code out as 'make lint' wants it" >&2
+	@echo "make conformance  whole test collections against the constraint compilers" >&2
+	@echo "make bench        the measurements behind every published figure" >&2
+	@echo "make venv         only install, into $(VENV);  make clean removes it" >&2
+
+venv: $(INSTALLED)
+
+demo: $(INSTALLED)
+	@$(BIN)/infernix generate --messages examples/person.messages.json --json-schema-file examples/person.schema.json --greedy
+
+test: $(TEST_INSTALLED)
+	@$(BIN)/python -m pytest
+
+lint: $(TEST_INSTALLED)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+format: $(TEST_INSTALLED)
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+conformance: $(TEST_INSTALLED)
+	@$(BIN)/python -m pytest tests/conformance
+
+bench: $(TEST_INSTALLED)
+	@set -e; for script in benchmarks/*.py; do echo "== $$script" >&2; $(BIN)/python "$$script"; done
+
+clean:
+	@rm -rf $(VENV)
+
+$(INSTALLED): pyproject.toml scripts/install.sh scripts/install_torch.sh
+	@scripts/install.sh "$(PYTHON)" $(VENV) >&2
+	@touch $@
+
+$(TEST_INSTALLED): $(INSTALLED)
+	@echo "Installing what the tests need ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[test]' >&2
+	@touch $@

@@ -1,0 +1,96 @@
+"""Flags that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from infernix.cli.files import InputFileError, read_text
+from infernix.options import OutputConstraint, SamplingOptions
+
+# Their value is the next argument whatever it looks like: an expression may well start with a dash.
+_TEXT_FLAGS = frozenset({"--prompt", "--regex", "--choice"})
+
+
+class Once(argparse.Action):
+    """Stores a value, and refuses the flag's second use instead of forgetting the first."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest, None) is not None:
+            parser.error(f"argument {option_string}: given twice")
+        setattr(namespace, self.dest, values)
+
+
+def bind_text_values(arguments: Sequence[str]) -> list[str]:
+    """`--regex -?[0-9]` as `--regex=-?[0-9]`: argparse would take the value for a flag."""
+    bound: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
+        value = next(remaining, None) if argument in _TEXT_FLAGS else None
+        bound.append(argument if value is None else f"{argument}={value}")
+    return bound
+
+
+def add_constraint_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """The five forms of a constraint, of which one may be used."""
+    group = parser.add_argument_group("constraint (one of these)").add_mutually_exclusive_group(required=required)
+    group.add_argument("--grammar-file", metavar="FILE", action=Once, help="GBNF grammar with the entry rule root")
+    group.add_argument("--json-schema-file", metavar="FILE", action=Once, help="JSON that this JSON Schema accepts")
+    group.add_argument("--json-object", action="store_true", help="any JSON object")
+    group.add_argument("--regex", metavar="REGEX", action=Once, help="text that the expression matches as a whole")
+    group.add_argument("--choice", metavar="TEXT", action="append", help="exactly one of these; repeat the flag")
+
+
+def constraint_from(arguments: argparse.Namespace) -> OutputConstraint | None:
+    """The constraint that the flags ask for; its source is read, not yet parsed."""
+    if arguments.grammar_file is not None:
+        return OutputConstraint.grammar(read_text(arguments.grammar_file))
+    if arguments.json_schema_file is not None:
+        return OutputConstraint.json_schema(read_text(arguments.json_schema_file))
+    if arguments.json_object:
+        return OutputConstraint.json_object()
+    if arguments.regex is not None:
+        return OutputConstraint.regex(arguments.regex)
+    if arguments.choice is not None:
+        return OutputConstraint.choice(arguments.choice)
+    return None
+
+
+def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
+    """How tokens are drawn; what is not given is the model's own default."""
+    group = parser.add_argument_group("sampling (default: the model's own)")
+    heat = group.add_mutually_exclusive_group()
+    heat.add_argument("--greedy", action="store_true", help="always the best legal token")
+    heat.add_argument("--temperature", metavar="T", type=float, action=Once, help="0..2; 0 is greedy")
+    group.add_argument("--top-k", metavar="N", type=int, action=Once, help="0 keeps every legal token")
+    group.add_argument("--top-p", metavar="P", type=float, action=Once, help="0..1")
+    group.add_argument("--min-p", metavar="P", type=float, action=Once, help="0..1, relative to the best token")
+    group.add_argument("--presence-penalty", metavar="X", type=float, action=Once, help="-2..2")
+    group.add_argument("--frequency-penalty", metavar="X", type=float, action=Once, help="-2..2")
+    group.add_argument("--seed", metavar="N", type=int, action=Once, help="same seed, same answer (default 0)")
+
+
+def sampling_from(arguments: argparse.Namespace) -> SamplingOptions:
+    """Raises InvalidOptions for a value that is out of range."""
+    return SamplingOptions(
+        temperature=0.0 if arguments.greedy else arguments.temperature,
+        top_k=arguments.top_k,
+        top_p=arguments.top_p,
+        min_p=arguments.min_p,
+        presence_penalty=arguments.presence_penalty,
+        frequency_penalty=arguments.frequency_penalty,
+        seed=arguments.seed,
+    )
+
+
+def refuse_shared_input(*paths: str | None) -> None:
+    """Standard input can be read once: two files named `-` are a mistake."""
+    if sum(path == "-" for path in paths) > 1:
+        raise InputFileError("only one of the files can be standard input ('-')")

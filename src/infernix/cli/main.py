@@ -1,0 +1,70 @@
+"""The command line: what the commands are, and how errors end them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from infernix.cli import check, exit_codes, generate
+from infernix.cli.arguments import bind_text_values
+from infernix.errors import InfernixError, InternalError
+
+_EXIT_CODES = """\
+exit codes:
+  0    finished (check: accepted, and the text belongs to the language)
+  1    an internal error (check --text: the text does not belong to the language)
+  2    a flag, a file, a model or a constraint that cannot be used
+  3    generate: a limit cut the answer before it had the shape that was asked for
+  130  interrupted with Ctrl-C
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line; abbreviated flags are refused, so that a new flag never changes a script's meaning."""
+    parser = argparse.ArgumentParser(
+        prog="infernix",
+        description="A language model engine whose output has exactly the shape that was asked for.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"infernix {version('infernix')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    generate.add_command(commands)
+    check.add_command(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; argparse itself exits (code 2) on a wrong flag."""
+    parsed = build_parser().parse_args(bind_text_values(sys.argv[1:] if arguments is None else arguments))
+    try:
+        code: int = parsed.run(parsed)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _discard_output()
+        return exit_codes.OUTPUT_CLOSED
+    except KeyboardInterrupt:
+        print("infernix: interrupted", file=sys.stderr)
+        return exit_codes.INTERRUPTED
+    except InternalError as error:
+        print(f"infernix: internal error: {error}", file=sys.stderr)
+        return exit_codes.INTERNAL_ERROR
+    except InfernixError as error:
+        print(f"infernix: error: {error}", file=sys.stderr)
+        return exit_codes.BAD_INPUT
+    except OSError as error:  # such as a full disk under standard output
+        print(f"infernix: error: {error}", file=sys.stderr)
+        _discard_output()
+        return exit_codes.BAD_INPUT
+
+
+def _discard_output() -> None:
+    """Points standard output nowhere, or the interpreter would try to write what is left when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,73 @@
+"""From a request's constraint to its matcher, on the calling thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from infernix.errors import ConstraintDeadEnd
+from infernix.frontend.constraint import ConstraintState, TokenMatcher
+from infernix.matching.vocabulary import Vocabulary
+from infernix.options import OutputConstraint
+from infernix.results import CacheAccess
+
+
+class MatchableGrammar(Protocol):
+    """A compiled grammar: immutable, shared by requests."""
+
+    def new_matcher(self) -> TokenMatcher:
+        """A matcher at the start of the language."""
+        ...
+
+
+class CompiledConstraint(Protocol):
+    """What compiling gives: the grammar, and whether it had to be built."""
+
+    @property
+    def grammar(self) -> MatchableGrammar:
+        """The compiled grammar."""
+        ...
+
+    @property
+    def access(self) -> CacheAccess:
+        """Found, built or awaited."""
+        ...
+
+
+class ConstraintCompiler(Protocol):
+    """A thread-safe compiler with a cache, for one vocabulary (the core's GrammarCompiler)."""
+
+    def compile(self, constraint: OutputConstraint) -> CompiledConstraint:
+        """Raises a ConstraintError for a constraint that cannot be used."""
+        ...
+
+
+class ConstraintService:
+    """Prepares constraints for one vocabulary. The compiler is made at the first one: free text never pays for it."""
+
+    def __init__(self, vocabulary: Vocabulary, make_compiler: Callable[[], ConstraintCompiler]) -> None:
+        self._vocabulary = vocabulary
+        self._make_compiler = make_compiler
+        self._compiler: ConstraintCompiler | None = None
+        self._lock = threading.Lock()
+
+    def prepare(self, constraint: OutputConstraint) -> ConstraintState:
+        """A new matcher at the start of the constraint's language.
+
+        Raises a ConstraintError; ConstraintDeadEnd if no token of the vocabulary can begin the text.
+        """
+        start = time.thread_time()
+        compilation = self._ready_compiler().compile(constraint)
+        matcher = compilation.grammar.new_matcher()
+        state = ConstraintState(matcher, compilation.access, prepare_seconds=time.thread_time() - start)
+        if not state.check_start(self._vocabulary.num_mask_words):
+            raise ConstraintDeadEnd("no token of the model's vocabulary can begin a text of the constraint's language")
+        return state
+
+    def _ready_compiler(self) -> ConstraintCompiler:
+        with self._lock:
+            if self._compiler is None:
+                self._compiler = self._make_compiler()
+            return self._compiler

@@ -1,0 +1,191 @@
+"""The engine: one model, and requests that take turns on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from infernix.engine.constraints import ConstraintCompiler, ConstraintService
+from infernix.engine.prompt import Prompt, encode_prompt
+from infernix.engine.run import GenerationRun, PreparedRequest
+from infernix.engine.stream import GenerationStream
+from infernix.errors import EngineClosed, InvalidOptions
+from infernix.frontend.budget import OutputBudget
+from infernix.frontend.session import OutputSession
+from infernix.options import RequestOptions, resolve_sampling
+from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
+from infernix.results import GenerationResult
+
+if TYPE_CHECKING:
+    from infernix.models import LoadedModel
+
+DEFAULT_GRAMMAR_CACHE_BYTES = 256 << 20
+
+
+class Engine:
+    """Generates text with one model. All methods may be called from any thread.
+
+    A request is prepared on the calling thread, its constraint compiled there, without holding up the others. The
+    model then runs one unit (a chunk of a prompt, or one new token) at a time, and requests take turns unit by unit.
+    What a request gets does not depend on what else runs.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        *,
+        max_context: int | None = None,
+        grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
+        prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
+        compiler: ConstraintCompiler | None = None,
+    ) -> None:
+        """`max_context` (tokens) may be less than the model's; None: the model's. `compiler` may be shared by engines
+        with the same vocabulary; None: one of its own, made for the first constrained request.
+        """
+        self._loaded = loaded
+        self._vocabulary = loaded.tokenizer.vocabulary()
+        self._max_context = _checked_max_context(max_context, loaded.model.max_context)
+        self._program = Program(loaded.model, self._vocabulary, prefill_chunk_tokens=prefill_chunk_tokens)
+        self._warm_up: threading.Thread | None = None
+        self._constraints = ConstraintService(
+            self._vocabulary, lambda: compiler or self._new_compiler(grammar_cache_bytes)
+        )
+        self._unit_lock = threading.Lock()
+        self._is_closed = False
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path | None = None,
+        *,
+        device: str = "auto",
+        num_threads: int = 1,
+        max_context: int | None = None,
+        grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
+        progress: Callable[[str], None] | None = None,
+    ) -> Engine:
+        """Opens a model: a Hugging Face directory, a GGUF file, or None for the embedded one.
+
+        `num_threads` is for the whole process: PyTorch has one setting. Raises ModelLoadError.
+        """
+        import torch
+
+        from infernix.models import open_model
+
+        if num_threads < 1:
+            raise InvalidOptions(f"expected 1 or more, got {num_threads}", field="num_threads")
+        torch.set_num_threads(num_threads)
+        # The first compilation of the matching kernels takes many seconds, once in an installation; it is not a daemon,
+        # because the interpreter must not end in the middle of it.
+        warm_up = threading.Thread(target=_warm_kernels, name="infernix-warm-kernels")
+        warm_up.start()
+        engine = cls(
+            open_model(model, device=device, progress=progress),
+            max_context=max_context,
+            grammar_cache_bytes=grammar_cache_bytes,
+        )
+        engine._warm_up = warm_up
+        return engine
+
+    @property
+    def model_name(self) -> str:
+        """The model's name."""
+        return self._loaded.name
+
+    @property
+    def max_context(self) -> int:
+        """Tokens of prompt and output together, of which the last needs no room."""
+        return self._max_context
+
+    def generate(self, prompt: Prompt, options: RequestOptions | None = None) -> GenerationResult:
+        """The whole answer to one request.
+
+        A text is continued as it stands, special tokens spelled in it included; messages (mappings with `role` and
+        `content`) go through the chat template; token ids are taken as they are.
+
+        Raises a RequestError if the request cannot be honoured, ConstraintDeadEnd and NonFiniteLogits also in the
+        middle of the text; the engine stays usable.
+        """
+        run = self._start(prompt, options)
+        while not run.is_finished:
+            self._advance(run)
+        return run.result()
+
+    def stream(self, prompt: Prompt, options: RequestOptions | None = None) -> GenerationStream:
+        """The answer in pieces. The request is prepared here, so a request that is wrong fails here."""
+        return GenerationStream(self._start(prompt, options), self._advance)
+
+    def close(self) -> None:
+        """Ends the service: open streams and later requests fail with EngineClosed.
+
+        The model's memory is given back when the engine and its streams are dropped.
+        """
+        self._is_closed = True
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _start(self, prompt: Prompt, options: RequestOptions | None) -> GenerationRun:
+        if self._is_closed:
+            raise EngineClosed("the engine is closed")
+        return GenerationRun(self._program, self._prepare(prompt, options or RequestOptions()))
+
+    def _prepare(self, prompt: Prompt, options: RequestOptions) -> PreparedRequest:
+        started = time.perf_counter()
+        tokens = encode_prompt(self._loaded, self._vocabulary.num_tokens, prompt)
+        budget = OutputBudget.of(options.max_new_tokens, len(tokens), self._max_context)
+        is_constrained = options.constraint is not None
+        sampling = resolve_sampling(options.sampling, self._loaded.sampling_defaults, constrained=is_constrained)
+        constraint = None if options.constraint is None else self._constraints.prepare(options.constraint)
+        return PreparedRequest(
+            prompt=tokens,
+            budget=budget,
+            sampling=sampling,
+            session=OutputSession(self._vocabulary, budget, constraint),
+            started=started,
+            prepare_seconds=time.perf_counter() - started,
+        )
+
+    def _advance(self, run: GenerationRun) -> str:
+        with self._unit_lock:
+            if run.is_finished:  # another thread asked for the same request's next piece at the same time
+                return ""
+            if self._is_closed and not run.is_cancelled:
+                error = EngineClosed("the engine was closed")
+                run.fail(error)
+                raise error
+            return run.step()
+
+    def _new_compiler(self, cache_bytes: int) -> ConstraintCompiler:
+        from infernix.matching import GrammarCompiler
+
+        if self._warm_up is not None:
+            self._warm_up.join()
+        compiler: ConstraintCompiler = GrammarCompiler(self._vocabulary, cache_bytes=cache_bytes)
+        return compiler
+
+
+def _warm_kernels() -> None:
+    from infernix.matching import warm_kernels
+
+    warm_kernels()
+
+
+def _checked_max_context(asked: int | None, available: int) -> int:
+    if asked is None:
+        return available
+    if not 1 <= asked <= available:
+        raise InvalidOptions(f"{asked} is outside 1..{available}, what the model has", field="max_context")
+    return asked

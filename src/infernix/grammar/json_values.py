@@ -1,0 +1,201 @@
+"""JSON text (RFC 8259) as grammar rules: whitespace, strings, numbers, and values of any shape.
+
+One slot of insignificant whitespace stands between two tokens: at most 32 characters, space, tab, line feed and
+carriage return counted together. None stands before or after a whole value.
+
+A context-free rule cannot say that the member names of one object differ from each other; where names are free, a
+name may therefore come twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from infernix.grammar.decimals import INT64_MAX, INT64_MIN, integer_range, json_number
+from infernix.grammar.ir import (
+    Choice,
+    Expression,
+    Grammar,
+    GrammarBuilder,
+    Literal,
+    Repeat,
+    RuleReference,
+    Sequence,
+    optional,
+)
+from infernix.grammar.unicode import character_class
+
+MAX_WHITESPACE_RUN = 32
+
+QUOTE = Literal(b'"')
+TRUE = Literal(b"true")
+FALSE = Literal(b"false")
+NULL = Literal(b"null")
+
+_WHITESPACE = character_class([(ord(character), ord(character)) for character in " \t\n\r"])
+_HEX = character_class([(ord("0"), ord("9")), (ord("a"), ord("f")), (ord("A"), ord("F"))])
+
+UNESCAPED = character_class([(0x00, 0x1F), (ord('"'), ord('"')), (ord("\\"), ord("\\"))], negated=True)
+"""Characters that stand for themselves in a JSON string."""
+
+_SHORT_ESCAPES = {'"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+CANONICAL_ESCAPES = {
+    **{chr(code): f"\\u{code:04x}" for code in range(0x20)},
+    **{character: f"\\{letter}" for character, letter in _SHORT_ESCAPES.items()},
+}
+"""The one spelling, in the canonical form, of each character that must be escaped; all others stand for themselves.
+
+Short escapes where JSON has them, else `\\u00` with lower-case digits; the form of RFC 8785, section 3.2.2.2.
+"""
+
+
+def canonical_string(value: str) -> bytes:
+    """`value` as a JSON string in the canonical form, quotes included. `value` holds no surrogates."""
+    return f'"{value.translate(_CANONICAL_TRANSLATION)}"'.encode()
+
+
+_CANONICAL_TRANSLATION = str.maketrans(CANONICAL_ESCAPES)
+
+
+def _code_points(*ranges: str) -> Expression:
+    """A class out of two-character strings, each the first and the last character of a range."""
+    return character_class([(ord(first), ord(last)) for first, last in ranges])
+
+
+CANONICAL_CHARACTER: Expression = Choice(
+    (
+        UNESCAPED,
+        Sequence(
+            (
+                Literal(b"\\"),
+                Choice(
+                    (
+                        character_class([(ord(letter), ord(letter)) for letter in _SHORT_ESCAPES.values()]),
+                        # \u0008 to \u000a, \u000c and \u000d have short escapes.
+                        Sequence((Literal(b"u000"), _code_points("07", "bb", "ef"))),
+                        Sequence((Literal(b"u001"), _code_points("09", "af"))),
+                    )
+                ),
+            )
+        ),
+    )
+)
+"""One Unicode character inside a JSON string, in its canonical spelling."""
+
+_ESCAPED_CODE_UNITS: Expression = Choice(
+    (
+        Sequence((_code_points("09", "ac", "AC", "ef", "EF"), _HEX, _HEX, _HEX)),
+        Sequence((_code_points("dd", "DD"), _code_points("07"), _HEX, _HEX)),
+        Sequence(
+            (
+                _code_points("dd", "DD"),
+                _code_points("89", "ab", "AB"),
+                _HEX,
+                _HEX,
+                Literal(b"\\u"),
+                _code_points("dd", "DD"),
+                _code_points("cf", "CF"),
+                _HEX,
+                _HEX,
+            )
+        ),
+    )
+)
+ANY_CHARACTER: Expression = Choice(
+    (
+        UNESCAPED,
+        Sequence(
+            (
+                Literal(b"\\"),
+                Choice(
+                    (
+                        character_class([(ord(letter), ord(letter)) for letter in '"\\/bfnrt']),
+                        Sequence((Literal(b"u"), _ESCAPED_CODE_UNITS)),
+                    )
+                ),
+            )
+        ),
+    )
+)
+"""One Unicode character inside a JSON string, in any spelling. A surrogate is escaped only as half of a pair."""
+
+
+@dataclass(frozen=True)
+class JsonRules:
+    """The shared rules of JSON inside one grammar; each comes into being when it is first asked for."""
+
+    builder: GrammarBuilder
+
+    @cached_property
+    def whitespace(self) -> RuleReference:
+        """The slot between two tokens."""
+        return self.builder.add("whitespace", Repeat(_WHITESPACE, 0, MAX_WHITESPACE_RUN))
+
+    @cached_property
+    def string(self) -> RuleReference:
+        """Any string, in any spelling."""
+        return self.builder.add("string", Sequence((QUOTE, Repeat(ANY_CHARACTER, 0, None), QUOTE)))
+
+    @cached_property
+    def integer(self) -> RuleReference:
+        """Any signed 64-bit integer, without point and exponent."""
+        return self.builder.add("integer", integer_range(INT64_MIN, INT64_MAX))
+
+    @cached_property
+    def number(self) -> RuleReference:
+        """Any number; `infernix.grammar.decimals.json_number` says which spellings."""
+        return self.builder.add("number", json_number())
+
+    @cached_property
+    def boolean(self) -> RuleReference:
+        """`true` or `false`."""
+        return self.builder.add("boolean", Choice((TRUE, FALSE)))
+
+    @cached_property
+    def value(self) -> RuleReference:
+        """Any JSON value."""
+        rule = self.builder.declare("value")
+        # The rules of objects and arrays refer to this one: it must be known before they are made.
+        self.__dict__["value"] = rule
+        self.builder.define(rule, Choice((self.object, self.array, self.string, self.number, TRUE, FALSE, NULL)))
+        return rule
+
+    @cached_property
+    def object(self) -> RuleReference:
+        """Any JSON object."""
+        rule = self.builder.declare("object")
+        self.__dict__["object"] = rule
+        self.builder.define(rule, self.enclosed("{", self.member(self.string, self.value), "}", 0, None))
+        return rule
+
+    @cached_property
+    def array(self) -> RuleReference:
+        """Any JSON array."""
+        rule = self.builder.declare("array")
+        self.__dict__["array"] = rule
+        self.builder.define(rule, self.enclosed("[", self.value, "]", 0, None))
+        return rule
+
+    def member(self, name: Expression, value: Expression) -> Sequence:
+        """One member of an object."""
+        return Sequence((name, self.whitespace, Literal(b":"), self.whitespace, value))
+
+    def enclosed(self, opening: str, item: Expression, closing: str, minimum: int, maximum: int | None) -> Sequence:
+        """From `minimum` to `maximum` (None: without bound) times `item`, separated by commas, in brackets."""
+        space = self.whitespace
+        start = (Literal(opening.encode()), space)
+        end = Literal(closing.encode())
+        if maximum == 0:
+            return Sequence((*start, end))
+        following = Repeat(
+            Sequence((Literal(b","), space, item, space)), max(minimum - 1, 0), None if maximum is None else maximum - 1
+        )
+        items = Sequence((item, space, following))
+        return Sequence((*start, items if minimum else optional(items), end))
+
+
+def json_object_grammar() -> Grammar:
+    """Any JSON object, starting with `{` and ending with `}`."""
+    builder = GrammarBuilder()
+    return builder.build(JsonRules(builder).object)

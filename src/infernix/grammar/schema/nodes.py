@@ -1,0 +1,123 @@
+"""The reduced form of a schema: small nodes that know no keyword.
+
+A node that has parts names them by position: an index into the graph's nodes, so that recursion is a cycle of
+indices. One position stands for one schema object of the document, however often it is referred to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from infernix.grammar.schema.pointers import Place
+from infernix.grammar.schema.source import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Any JSON value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No value; `reason` and `place` tell why."""
+
+    reason: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class NullNode:
+    """`null`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanNode:
+    """`true` or `false`."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerNode:
+    """Integers low..high, within signed 64-bit."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One limit of a number."""
+
+    value: Fraction
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NumberNode:
+    """Numbers between two limits (None: no limit)."""
+
+    lower: Bound | None = None
+    upper: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StringNode:
+    """Strings of min_length..max_length Unicode characters."""
+
+    min_length: int = 0
+    max_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayNode:
+    """Arrays of min_items..max_items elements, each of position `items`."""
+
+    items: int
+    min_items: int = 0
+    max_items: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A named member whose value is of position `value`."""
+
+    name: str
+    value: int
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectNode:
+    """Objects with these members in this order, then members of other names, of position `additional` (None: none)."""
+
+    properties: tuple[Property, ...]
+    additional: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """The union of `branches`; at most one of them admits a given kind of value."""
+
+    branches: tuple[TypedNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literals:
+    """Those of `values`, the finite list of `keyword` at `place`, that `siblings` admits too."""
+
+    values: tuple[JsonValue, ...]
+    siblings: Anything | AnyOf
+    keyword: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What position `target` admits."""
+
+    target: int
+
+
+TypedNode: TypeAlias = NullNode | BooleanNode | IntegerNode | NumberNode | StringNode | ArrayNode | ObjectNode | Nothing
+Node: TypeAlias = TypedNode | Anything | AnyOf | Literals | Reference

@@ -1,0 +1,127 @@
+"""Schema text -> document: member order kept, numbers as written, repeated names and unpaired surrogates found."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from infernix.errors import ConstraintTooLarge, InvalidJsonSchema, UnsupportedJsonSchema
+from infernix.grammar.decimals import INT64_MAX, INT64_MIN
+from infernix.grammar.schema.pointers import Place
+
+MAX_SOURCE_BYTES = 2**20
+MAX_SCHEMA_DEPTH = 256
+
+_MAX_INTEGER_CHARACTERS = len(str(INT64_MIN))
+
+
+@dataclass(frozen=True, slots=True)
+class JsonNumber:
+    """A number by its text. Two numbers are equal here if they are written alike; compare values with `exact`."""
+
+    text: str
+
+    def exact(self, place: Place) -> Fraction:
+        """The value, if reading the text as a 64-bit integer or as binary64 keeps it.
+
+        An integer without point and exponent must fit signed 64 bits. Other text must stand for the same number as
+        the shortest text of its binary64 value: `0.1` does, `0.10000000000000001` and `1e400` do not. Raises
+        UnsupportedJsonSchema.
+        """
+        if self.text.lstrip("-").isdigit():
+            if len(self.text) > _MAX_INTEGER_CHARACTERS or not INT64_MIN <= int(self.text) <= INT64_MAX:
+                raise UnsupportedJsonSchema(f"the integer {self} is outside signed 64-bit", place.pointer)
+            return Fraction(int(self.text))
+        rounded = repr(float(self.text))
+        if rounded in ("inf", "-inf") or Decimal(rounded) != Decimal(self.text):
+            raise UnsupportedJsonSchema(f"reading the number {self} as binary64 changes its value", place.pointer)
+        return Fraction(rounded)
+
+    def __str__(self) -> str:
+        return self.text if len(self.text) <= 40 else f"{self.text[:40]}…"
+
+
+JsonValue: TypeAlias = "None | bool | str | JsonNumber | list[JsonValue] | dict[str, JsonValue]"
+
+# Strings are skipped as a whole (an unterminated one up to the end), possessively, so that the scan is linear.
+_STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|([\[{])|([\]}])', re.DOTALL)
+
+
+class _RepeatedName(dict[str, JsonValue]):
+    """An object in which the name `repeated` comes twice."""
+
+    def __init__(self, members: list[tuple[str, JsonValue]], repeated: str) -> None:
+        super().__init__(members)
+        self.repeated = repeated
+
+
+def parse_source(text: str) -> JsonValue:
+    """The document in `text`.
+
+    Raises InvalidJsonSchema where the text is not JSON, repeats a member name or contains half a surrogate pair, and
+    ConstraintTooLarge beyond MAX_SOURCE_BYTES (1 MiB of UTF-8) or MAX_SCHEMA_DEPTH (256 nested arrays and objects).
+    """
+    num_bytes = len(text.encode("utf-8", errors="surrogatepass"))
+    if num_bytes > MAX_SOURCE_BYTES:
+        raise ConstraintTooLarge(f"the schema has {num_bytes} bytes, more than MAX_SOURCE_BYTES = {MAX_SOURCE_BYTES}")
+    _check_depth(text)
+
+    def build_object(members: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        result = dict(members)
+        if len(result) == len(members):
+            return result
+        counts = Counter(name for name, _ in members)
+        return _RepeatedName(members, next(name for name, count in counts.items() if count > 1))
+
+    def refuse_constant(name: str) -> JsonValue:
+        raise InvalidJsonSchema(f"not valid JSON: {name} is not a JSON value")
+
+    try:
+        document: JsonValue = json.loads(
+            text,
+            object_pairs_hook=build_object,
+            parse_int=JsonNumber,
+            parse_float=JsonNumber,
+            parse_constant=refuse_constant,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidJsonSchema(f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})") from error
+    _check_names_and_strings(document)
+    return document
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for found in _STRING_OR_BRACKET.finditer(text):
+        if found[1]:
+            depth += 1
+            if depth > MAX_SCHEMA_DEPTH:
+                raise ConstraintTooLarge(f"the schema nests deeper than MAX_SCHEMA_DEPTH = {MAX_SCHEMA_DEPTH}")
+        elif found[2]:
+            depth -= 1
+
+
+def _check_names_and_strings(document: JsonValue) -> None:
+    pending: list[tuple[JsonValue, Place]] = [(document, Place())]
+    while pending:
+        value, place = pending.pop()
+        if isinstance(value, str):
+            _check_surrogates(value, place)
+        elif isinstance(value, list):
+            pending.extend((item, place.at(str(index))) for index, item in reversed(list(enumerate(value))))
+        elif isinstance(value, dict):
+            if isinstance(value, _RepeatedName):
+                raise InvalidJsonSchema(f"the name {value.repeated!r} comes twice", place.at(value.repeated).pointer)
+            for name in value:
+                _check_surrogates(name, place)
+            pending.extend((item, place.at(name)) for name, item in reversed(value.items()))
+
+
+def _check_surrogates(value: str, place: Place) -> None:
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidJsonSchema("half a surrogate pair is not a character", place.pointer)

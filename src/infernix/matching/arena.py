@@ -1,0 +1,191 @@
+"""One block of memory for everything that the kernels read and write.
+
+`arena` is a flat int32 array that holds all tables of one grammar, one after the other; `control` is a short int64
+vector that says where each table begins, how many rows it can hold and how many it holds. Two arrays instead of
+seventy keep kernel calls cheap: every array that is passed costs seven machine arguments and an unboxing.
+
+A table is known by a small number T: control[T] is its base, control[CAPACITY + T] its capacity in rows and
+control[COUNT + T] its rows in use. A kernel that finds a table full writes its number to control[FULL] and stops; the
+caller grows the table and calls again, which is safe because interning is idempotent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.errors import ConstraintTooLarge
+
+Arena = NDArray[np.int32]
+Control = NDArray[np.int64]
+
+# Tables of the network, fixed once it is loaded.
+CLASS_OF = 0  # byte -> byte class
+DELTA = 1  # state * num_classes + class -> target state, NO_TARGET, or a reference to TARGETS
+TARGETS = 2  # lists of targets for nondeterministic steps: length, targets...
+FLAGS = 3  # state -> FINAL | KEPT | ACCEPT
+CALL_BEGIN = 4  # state -> first row of CALLS; one row more than states
+CALLS = 5  # callee rule, return state, loop or NO_LOOP
+TOKEN_BEGIN = 6  # state -> first row of TOKEN_EDGES; one row more than states
+TOKEN_EDGES = 7  # token set, target state
+LOOPS = 8  # minimum, maximum or UNBOUNDED, body rule, return state
+RULES = 9  # start state, nullable
+# Tables that grow.
+NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
+CONFIGURATIONS = 11  # first item, number of items, may end, hash
+ITEMS = 12  # state, frame
+FRAMES = 13  # first pair, number of pairs, first frame of the unit, frames in the unit, hash, hash of the unit, stamp
+PAIRS = 14  # return state (num_states + loop for a loop), parent frame, count
+CONFIGURATION_SLOTS = 15  # open addressing: configuration + 1, or 0
+FRAME_SLOTS = 16  # open addressing: 2 * frame + 1, or 2 * first frame of a cyclic unit + 2, or 0
+# Scratch of one closure step.
+WORK = 17  # state, frame
+WORK_SLOTS = 18  # stamp, state, frame
+PROVISIONAL = 19  # rule, first pair, number of pairs, frame or NO_FRAME; visit number, low link, place in unit
+PROVISIONAL_OF_RULE = 20  # stamp, provisional frame
+LINKS = 21  # return state, parent, count, next link: the pairs of provisional frames as linked lists
+LINK_SLOTS = 22  # stamp, link
+INHERITS = 23  # heir, ancestor: all pairs of the ancestor belong to the heir
+STACK = 24  # component search: provisional frame, next link; and a second stack in the third column
+SORTED = 25  # return state, parent, count: pairs in canonical order; or state, frame, 0: items
+RELATION = 26  # bisimulation candidates and their relation
+NUM_TABLES = 27
+
+CAPACITY = 32
+COUNT = 64
+NUM_STATES = 96
+NUM_CLASSES = 97
+STAMP = 98  # number of the current closure step
+MAY_END = 99  # the closure reached the accept state
+FULL = 100  # the table that has to grow + 1, or 0
+LIMIT = 101  # the bound that was met, or 0
+CONTROL_LENGTH = 102
+
+ROW_WIDTHS = np.ones(NUM_TABLES, np.int64)
+for _table, _width in {
+    CALLS: 3,
+    TOKEN_EDGES: 2,
+    LOOPS: 4,
+    RULES: 2,
+    CONFIGURATIONS: 4,
+    ITEMS: 2,
+    FRAMES: 7,
+    PAIRS: 3,
+    WORK: 2,
+    WORK_SLOTS: 3,
+    PROVISIONAL: 7,
+    PROVISIONAL_OF_RULE: 2,
+    LINKS: 5,
+    LINK_SLOTS: 2,
+    INHERITS: 2,
+    STACK: 3,
+    SORTED: 3,
+}.items():
+    ROW_WIDTHS[_table] = _width
+
+# Values inside the tables.
+NO_TARGET = -1
+NO_LOOP = -1
+NO_FRAME = -1
+UNBOUNDED = -1
+UNKNOWN = -1
+DEAD = 0  # the configuration without items
+ACCEPT_STATE = 0
+FINAL_STATE = 1  # final, and nothing else
+ROOT_FRAME = 0
+FINAL = 1
+KEPT = 2  # has byte or token edges
+ACCEPT = 4
+
+# Bounds of one closure step; meeting one is an error of the constraint, not a stall.
+MAX_STEP_ITEMS = 1 << 17
+MAX_STEP_PAIRS = 1 << 18
+LIMIT_ITEMS = 1
+LIMIT_PAIRS = 2
+
+MAX_ARENA_BYTES = 1 << 30
+
+_INITIAL_ROWS = {
+    CONFIGURATIONS: 64,
+    ITEMS: 256,
+    FRAMES: 64,
+    PAIRS: 256,
+    CONFIGURATION_SLOTS: 128,
+    FRAME_SLOTS: 256,
+    WORK: 64,
+    WORK_SLOTS: 128,
+    PROVISIONAL: 32,
+    LINKS: 128,
+    LINK_SLOTS: 256,
+    INHERITS: 32,
+    STACK: 64,
+    SORTED: 128,
+    RELATION: 4096,
+}
+_SLOT_TABLES = {CONFIGURATIONS: CONFIGURATION_SLOTS, FRAMES: FRAME_SLOTS, WORK: WORK_SLOTS, LINKS: LINK_SLOTS}
+_SLOTS_PER_ROW = {CONFIGURATIONS: 2, FRAMES: 4, WORK: 2, LINKS: 2}
+
+
+def new_arena(network_tables: dict[int, NDArray[np.int32]], num_states: int, num_classes: int) -> tuple[Arena, Control]:
+    """An arena with the network's tables and room for the first configurations.
+
+    `network_tables` maps a table number to its flat content.
+    """
+    control = np.zeros(CONTROL_LENGTH, np.int64)
+    control[NUM_STATES] = num_states
+    control[NUM_CLASSES] = num_classes
+    capacities = np.zeros(NUM_TABLES, np.int64)
+    for table, rows in _INITIAL_ROWS.items():
+        capacities[table] = rows
+    for table, content in network_tables.items():
+        capacities[table] = len(content) // ROW_WIDTHS[table]
+    capacities[NEXT] = capacities[CONFIGURATIONS]
+    capacities[PROVISIONAL_OF_RULE] = capacities[RULES]
+    arena = _lay_out(np.zeros(0, np.int32), control, capacities)
+    for table, content in network_tables.items():
+        arena[control[table] : control[table] + len(content)] = content
+    return arena, control
+
+
+def grown(arena: Arena, control: Control, max_bytes: int = MAX_ARENA_BYTES) -> Arena:
+    """A larger arena in which the table that control[FULL] names has twice the rows; `control` is updated in place.
+
+    Hash tables that have to grow with it come out empty and must be filled again (`rebuild_slots`).
+    Raises ConstraintTooLarge where the arena would pass `max_bytes`.
+    """
+    capacities = control[CAPACITY : CAPACITY + NUM_TABLES].copy()
+    table = int(control[FULL]) - 1
+    capacities[table] *= 2
+    if table in _SLOT_TABLES:
+        capacities[_SLOT_TABLES[table]] = _SLOTS_PER_ROW[table] * capacities[table]
+    if table == CONFIGURATIONS:
+        capacities[NEXT] = capacities[table]
+    control[FULL] = 0
+    num_bytes = 4 * int((capacities * _row_widths(control)).sum())
+    if num_bytes > max_bytes:
+        raise ConstraintTooLarge(f"the constraint's tables would take {num_bytes} bytes, the bound is {max_bytes}")
+    return _lay_out(arena, control, capacities)
+
+
+def _row_widths(control: Control) -> NDArray[np.int64]:
+    widths = ROW_WIDTHS.copy()
+    widths[NEXT] = control[NUM_CLASSES]
+    return widths
+
+
+def _lay_out(old: Arena, control: Control, capacities: NDArray[np.int64]) -> Arena:
+    widths = _row_widths(control)
+    sizes = capacities * widths
+    bases = np.zeros(NUM_TABLES, np.int64)
+    np.cumsum(sizes[:-1], out=bases[1:])
+    arena = np.zeros(int(sizes.sum()), np.int32)
+    old_bases = control[:NUM_TABLES].copy()
+    old_sizes = control[CAPACITY : CAPACITY + NUM_TABLES] * widths
+    arena[bases[NEXT] : bases[NEXT] + sizes[NEXT]] = UNKNOWN
+    for table in range(NUM_TABLES):
+        kept = int(old_sizes[table])
+        if kept and not (table in _SLOT_TABLES.values() and sizes[table] != kept):
+            arena[bases[table] : bases[table] + kept] = old[old_bases[table] : old_bases[table] + kept]
+    control[:NUM_TABLES] = bases
+    control[CAPACITY : CAPACITY + NUM_TABLES] = capacities
+    return arena

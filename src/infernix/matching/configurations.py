@@ -1,0 +1,122 @@
+"""Everything a grammar can be in, as integers: the lazily built automaton of configurations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.errors import ConstraintTooLarge
+from infernix.grammar import ir
+from infernix.matching import arena
+from infernix.matching.arena import new_arena
+from infernix.matching.interning import initialize, rebuild_slots, start_configuration
+from infernix.matching.network import build_network
+from infernix.matching.stepping import collect_token_sets, fill_text_bits, step_bytes, step_token
+from infernix.matching.trie import TokenTrie
+
+DEAD = arena.DEAD
+
+_LIMIT_MESSAGES = {
+    arena.LIMIT_ITEMS: f"the grammar is too ambiguous here: more than {arena.MAX_STEP_ITEMS} simultaneous positions",
+    arena.LIMIT_PAIRS: f"the grammar is too ambiguous here: more than {arena.MAX_STEP_PAIRS} simultaneous callers",
+}
+
+
+class ConfigurationTable:
+    """All configurations of one grammar that were met so far; shared by every matcher, safe to use from threads.
+
+    A configuration is a number that stays valid as long as the table lives; DEAD is the one that nothing follows.
+    Raises EmptyLanguage for a grammar to which no text belongs, and ConstraintTooLarge, from any method, where a
+    bound is met.
+    """
+
+    def __init__(self, grammar: ir.Grammar) -> None:
+        network = build_network(grammar)
+        self.token_sets: tuple[ir.TokenSet, ...] = network.token_sets
+        self._lock = threading.Lock()
+        self._arena, self._control = new_arena(network.tables, network.num_states, network.num_classes)
+        initialize(self._arena, self._control)
+        self.start: int = self._run(lambda: start_configuration(self._arena, self._control, network.root_rule))
+
+    def step_byte(self, configuration: int, byte: int) -> int:
+        """Where one byte leads; DEAD where it leaves the language."""
+        return self.step_bytes(configuration, np.array([byte], np.uint8))
+
+    def step_bytes(self, configuration: int, data: NDArray[np.uint8]) -> int:
+        """Where all of `data` leads; DEAD where it leaves the language."""
+        return self._run(lambda: step_bytes(self._arena, self._control, configuration, data))
+
+    def step_token(
+        self, configuration: int, data: NDArray[np.uint8], token: int, membership: NDArray[np.uint8]
+    ) -> int:
+        """Where a token leads by its bytes (none: no text) and by the token terminals that name it.
+
+        membership: uint8 [num_token_sets, num_tokens].
+        """
+
+        def run() -> int:
+            after = step_bytes(self._arena, self._control, configuration, data) if len(data) else DEAD
+            if self._control[arena.FULL] or self._control[arena.LIMIT] or not len(membership):
+                return after
+            return step_token(self._arena, self._control, configuration, after, token, membership)
+
+        return self._run(run)
+
+    def may_end(self, configuration: int) -> bool:
+        """Whether the text so far belongs to the language."""
+        with self._lock:
+            return bool(self._arena[self._control[arena.CONFIGURATIONS] + 4 * configuration + 2])
+
+    def allowed_bytes(self, configuration: int) -> list[int]:
+        """The bytes that can follow, ascending."""
+        return [byte for byte in range(256) if self.step_byte(configuration, byte) != DEAD]
+
+    def fill_text_bits(
+        self, trie: TokenTrie, path: NDArray[np.int32], configuration: int, row: NDArray[np.uint32]
+    ) -> None:
+        """Sets the bit of every text token that can follow; row: uint32 [num_mask_words], path: int32 [depth + 1]."""
+
+        def run() -> int:
+            fill_text_bits(self._arena, self._control, trie.nodes, trie.token_ids, path, configuration, row)
+            return DEAD
+
+        self._run(run)
+
+    def open_token_sets(self, configuration: int) -> list[int]:
+        """Indexes of the token sets that can follow."""
+        if not self.token_sets:
+            return []
+        marked = np.zeros(len(self.token_sets), np.uint8)
+        with self._lock:
+            collect_token_sets(self._arena, self._control, configuration, marked)
+        return [int(index) for index in np.flatnonzero(marked)]
+
+    @property
+    def num_configurations(self) -> int:
+        """Configurations met so far, DEAD included."""
+        return int(self._control[arena.COUNT + arena.CONFIGURATIONS])
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of all tables."""
+        return self._arena.nbytes
+
+    def _run(self, kernel: Callable[[], int]) -> int:
+        """Calls `kernel` under the lock, growing tables until it comes through."""
+        with self._lock:
+            while True:
+                result = kernel()
+                if self._control[arena.LIMIT]:
+                    limit = int(self._control[arena.LIMIT])
+                    self._control[arena.LIMIT] = 0
+                    self._control[arena.FULL] = 0
+                    raise ConstraintTooLarge(_LIMIT_MESSAGES[limit])
+                if not self._control[arena.FULL]:
+                    return int(result)
+                full = int(self._control[arena.FULL]) - 1
+                self._arena = arena.grown(self._arena, self._control)
+                if full in (arena.CONFIGURATIONS, arena.FRAMES):
+                    rebuild_slots(self._arena, self._control)

@@ -1,0 +1,60 @@
+"""Packed mask rows: which tokens are legal after a configuration.
+
+A row has ceil(V / 32) words; bit b of word w is token 32 * w + b, and bits past the vocabulary are zero.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.grammar import ir
+from infernix.matching.trie import TokenTrie, build_trie
+from infernix.matching.vocabulary import TokenClass, Vocabulary
+
+
+class VocabularyIndex:
+    """What masks need of a vocabulary, worked out once and shared by all its grammars."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    @cached_property
+    def trie(self) -> TokenTrie:
+        """The byte trie of the text tokens."""
+        return build_trie(self.vocabulary)
+
+    @cached_property
+    def eos_row(self) -> NDArray[np.uint32]:
+        """The row of all EOS tokens."""
+        return self.packed(self.vocabulary.classes == TokenClass.EOS)
+
+    @cached_property
+    def token_data(self) -> tuple[NDArray[np.uint8], ...]:
+        """The bytes by which each token matches; none for a token that is no text."""
+        nothing = np.zeros(0, np.uint8)
+        # Copies, because a read-only buffer is another type to a compiled kernel.
+        return tuple(
+            np.frombuffer(data, np.uint8).copy() if token_class == TokenClass.TEXT else nothing
+            for data, token_class in zip(
+                self.vocabulary.token_bytes, self.vocabulary.classes.tolist(), strict=True
+            )
+        )
+
+    def packed(self, legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        """A bool vector over the vocabulary as a row."""
+        row = np.zeros(self.vocabulary.num_mask_words * 4, np.uint8)
+        packed = np.packbits(legal, bitorder="little")
+        row[: len(packed)] = packed
+        return row.view("<u4").astype(np.uint32)
+
+    def members(self, token_set: ir.TokenSet) -> NDArray[np.bool_]:
+        """The tokens that a token terminal takes, bool [num_tokens]; ids outside the vocabulary are nobody's."""
+        classes = self.vocabulary.classes
+        listed = np.zeros(self.vocabulary.num_tokens, np.bool_)
+        listed[[token for token in token_set.ids if token < self.vocabulary.num_tokens]] = True
+        if token_set.excluded:
+            return (classes == TokenClass.TEXT) & ~listed
+        return listed & (classes != TokenClass.EOS) & (classes != TokenClass.NEVER)

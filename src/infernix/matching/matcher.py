@@ -1,0 +1,156 @@
+"""One request's place in its grammar, and the transaction around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.matching.configurations import DEAD
+
+if TYPE_CHECKING:
+    from infernix.matching.compiled import CompiledGrammar
+
+_TERMINATED = -1
+# A row that nobody may read for its meaning still has to be safe to read: token 0 and nothing else.
+_FILLER = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """What looking ahead over a draft chain found.
+
+    Rows 0 .. num_ready - 1 hold masks. Bit i of `dead_positions` is set where position i can be reached but no token
+    is legal there. Rows from num_ready on are unreachable or dead and hold a filler.
+    """
+
+    num_ready: int
+    dead_positions: int
+
+
+class Matcher:
+    """Follows one text token by token.
+
+    The state is a path of configurations from the last committed position on, so looking ahead, taking back and
+    pausing cost nothing and memory does not grow with the text. Not shared between requests or threads.
+    """
+
+    __slots__ = ("_grammar", "_marks", "_path", "_preview_begin")
+
+    def __init__(self, grammar: CompiledGrammar) -> None:
+        self._grammar = grammar
+        self._path = [grammar.configurations.start]
+        self._marks: list[int] = []
+        self._preview_begin: int | None = None
+
+    @property
+    def is_terminated(self) -> bool:
+        """An EOS token was accepted: nothing can follow."""
+        return self._path[-1] == _TERMINATED
+
+    @property
+    def may_end(self) -> bool:
+        """The text so far belongs to the language."""
+        return self.is_terminated or self._grammar.may_end(self._path[-1])
+
+    def accept(self, token: int) -> bool:
+        """Moves on by `token` if it is legal; otherwise says no and stays."""
+        following = self._following(token)
+        if following == DEAD:
+            return False
+        if self._marks or self._preview_begin is not None:
+            self._path.append(following)
+        else:
+            self._path[0] = following
+        return True
+
+    def accept_bytes(self, data: bytes) -> bool:
+        """Moves on by the bytes of a given text, as a continuation's prefix; says no and stays where it leaves."""
+        if self.is_terminated or self._marks or self._preview_begin is not None:
+            raise RuntimeError("a prefix is accepted before anything else")
+        following = self._grammar.configurations.step_bytes(self._path[0], np.frombuffer(data, np.uint8).copy())
+        if following == DEAD:
+            return False
+        self._path[0] = following
+        return True
+
+    def _following(self, token: int) -> int:
+        configuration = self._path[-1]
+        if configuration == _TERMINATED:
+            return DEAD
+        if token in self._grammar.vocabulary.eos_ids:
+            return _TERMINATED if self._grammar.may_end(configuration) else DEAD
+        return self._grammar.step(configuration, token)
+
+    def mark(self) -> int:
+        """A position to come back to; history is kept until `rollback` to it."""
+        self._marks.append(len(self._path) - 1)
+        return len(self._marks) - 1
+
+    def rollback(self, mark: int) -> None:
+        """Back to where `mark` was set; it and all later marks are gone."""
+        del self._path[self._marks[mark] + 1 :]
+        del self._marks[mark:]
+
+    def preview(self, tokens: Sequence[int]) -> int:
+        """Accepts the longest legal prefix of `tokens`, to be confirmed or discarded; returns its length."""
+        if self._preview_begin is not None:
+            raise RuntimeError("a preview is pending already")
+        self._preview_begin = len(self._path) - 1
+        for count, token in enumerate(tokens):
+            if not self.accept(token):
+                return count
+        return len(tokens)
+
+    def confirm(self) -> None:
+        """Makes the pending preview the committed state and drops what came before it."""
+        if self._preview_begin is None:
+            raise RuntimeError("no preview is pending")
+        self._preview_begin = None
+        if not self._marks:
+            del self._path[:-1]
+
+    def discard(self) -> None:
+        """Takes the pending preview back."""
+        if self._preview_begin is None:
+            raise RuntimeError("no preview is pending")
+        del self._path[self._preview_begin + 1 :]
+        self._preview_begin = None
+
+    def fill(self, row: NDArray[np.int32]) -> bool:
+        """Writes the mask of the next token, int32 [num_mask_words]; False where no token is legal: a dead end.
+
+        A terminated matcher has no next token; asking it is a RuntimeError.
+        """
+        if self.is_terminated:
+            raise RuntimeError("a terminated matcher has no next token")
+        row[:] = self._grammar.row(self._path[-1])
+        return bool(row.any())
+
+    def look_ahead(self, drafts: Sequence[int], rows: NDArray[np.int32]) -> LookAhead:
+        """Masks along a chain of drafts, int32 [len(drafts) + 1, num_mask_words]; the state stays as it was.
+
+        Position i has the mask after drafts[:i]. The position of the first illegal draft is ready; those after it, and
+        those after an EOS draft, are unreachable.
+        """
+        if self._preview_begin is not None:
+            raise RuntimeError("a preview is pending: confirm or discard it before looking ahead")
+        mark = self.mark()
+        num_ready = 0
+        dead_positions = 0
+        try:
+            for position in range(len(drafts) + 1):
+                if not self.fill(rows[position]):
+                    dead_positions |= 1 << position
+                    break
+                num_ready += 1
+                if position == len(drafts) or not self.accept(drafts[position]) or self.is_terminated:
+                    break
+        finally:
+            self.rollback(mark)
+        rows[num_ready:] = 0
+        rows[num_ready:, 0] = _FILLER
+        return LookAhead(num_ready, dead_positions)

@@ -1,0 +1,204 @@
+"""The sizes and switches of a Llama-like network, read from a Hugging Face `config.json`.
+
+Whatever the network definition does not carry out is refused by name here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from infernix.errors import ModelLoadError
+from infernix.models.rope import RopeParameters
+
+SUPPORTED_ARCHITECTURES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+SUPPORTED_ROPE_TYPES = ("default", "linear", "llama3")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A decoder of `num_layers` layers of grouped-query attention and a gated SiLU feed-forward block.
+
+    vocab_size          rows of the embedding and of the output matrix
+    max_positions       longest sequence the checkpoint was made for, tokens
+    qkv_bias, output_bias, mlp_bias   linear layers that have a bias: query/key/value, attention output, feed-forward
+    qk_norm             queries and keys are normalised per head before rotation
+    stored_dtype        the checkpoint's own number format, as its config names it; None where it does not
+    """
+
+    architecture: str
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    max_positions: int
+    rms_norm_eps: float
+    rope: RopeParameters
+    qkv_bias: bool
+    output_bias: bool
+    mlp_bias: bool
+    qk_norm: bool
+    tie_word_embeddings: bool
+    stored_dtype: str | None
+
+
+def read_model_config(document: Mapping[str, Any], source: Path) -> ModelConfig:
+    """The network that `document`, the content of the file `source`, describes.
+
+    Raises ModelLoadError, naming the file and the field, for a missing or malformed field, for another architecture,
+    and for a feature that would change the numbers and is not carried out.
+    """
+    fields = _Fields(document, source)
+    architecture = _read_architecture(fields)
+    _refuse_unsupported(fields, architecture)
+    num_heads = fields.count("num_attention_heads")
+    num_kv_heads = fields.count("num_key_value_heads", num_heads)
+    if num_heads % num_kv_heads:
+        fields.fail("num_key_value_heads", f"{num_kv_heads} does not divide {num_heads} attention heads")
+    hidden_size = fields.count("hidden_size")
+    if "head_dim" not in fields and hidden_size % num_heads:
+        fields.fail("hidden_size", f"{hidden_size} is no multiple of {num_heads} attention heads")
+    head_dim = fields.count("head_dim", hidden_size // num_heads)
+    if head_dim % 2:
+        fields.fail("head_dim", f"rotary embedding needs an even size, not {head_dim}")
+    attention_bias = fields.flag("attention_bias", False)
+    return ModelConfig(
+        architecture=architecture,
+        vocab_size=fields.count("vocab_size"),
+        hidden_size=hidden_size,
+        intermediate_size=fields.count("intermediate_size"),
+        num_layers=fields.count("num_hidden_layers"),
+        num_heads=num_heads,
+        num_kv_heads=num_kv_heads,
+        head_dim=head_dim,
+        max_positions=fields.count("max_position_embeddings"),
+        rms_norm_eps=fields.number("rms_norm_eps", 1e-6),
+        rope=_read_rope(fields),
+        qkv_bias=True if architecture == "Qwen2ForCausalLM" else attention_bias,
+        output_bias=False if architecture == "Qwen2ForCausalLM" else attention_bias,
+        mlp_bias=architecture == "LlamaForCausalLM" and fields.flag("mlp_bias", False),
+        qk_norm=architecture == "Qwen3ForCausalLM",
+        tie_word_embeddings=fields.flag("tie_word_embeddings", False),
+        stored_dtype=fields.text("dtype", None) or fields.text("torch_dtype", None),
+    )
+
+
+class _Fields:
+    """Typed access to a JSON object whose complaints name the file and the field."""
+
+    def __init__(self, document: Mapping[str, Any], source: Path, prefix: str = "") -> None:
+        self._document = document
+        self._source = source
+        self._prefix = prefix
+
+    def __contains__(self, name: str) -> bool:
+        return self._document.get(name) is not None
+
+    def fail(self, name: str, message: str) -> NoReturn:
+        raise ModelLoadError(f"{self._source}: {self._prefix}{name}: {message}")
+
+    def value(self, name: str) -> Any:
+        return self._document.get(name)
+
+    def count(self, name: str, default: int | None = None) -> int:
+        value = self._document.get(name, default)
+        value = default if value is None else value
+        if value is None:
+            self.fail(name, "missing")
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            self.fail(name, f"expected a positive integer, got {_shown(value)}")
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        value = self._document.get(name)
+        value = default if value is None else value
+        if value is None:
+            self.fail(name, "missing")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+            self.fail(name, f"expected a positive number, got {_shown(value)}")
+        return float(value)
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._document.get(name)
+        value = default if value is None else value
+        if not isinstance(value, bool):
+            self.fail(name, f"expected true or false, got {_shown(value)}")
+        return value
+
+    def text(self, name: str, default: str | None) -> str | None:
+        value = self._document.get(name)
+        value = default if value is None else value
+        if value is not None and not isinstance(value, str):
+            self.fail(name, f"expected a string, got {_shown(value)}")
+        return value
+
+    def inner(self, name: str) -> _Fields | None:
+        value = self._document.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.fail(name, f"expected an object, got {_shown(value)}")
+        return _Fields(value, self._source, f"{self._prefix}{name}.")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _read_architecture(fields: _Fields) -> str:
+    names = fields.value("architectures")
+    if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
+        fields.fail("architectures", f"expected a list of one name, got {_shown(names)}")
+    name: str = names[0]
+    if name not in SUPPORTED_ARCHITECTURES:
+        fields.fail("architectures", f"{_shown(name)} is not supported; supported: {', '.join(SUPPORTED_ARCHITECTURES)}")
+    return name
+
+
+def _refuse_unsupported(fields: _Fields, architecture: str) -> None:
+    activation = fields.text("hidden_act", "silu")
+    if activation != "silu":
+        fields.fail("hidden_act", f"{activation!r} is not supported, only 'silu'")
+    if "quantization_config" in fields:
+        fields.fail("quantization_config", "quantised checkpoints are not supported")
+    # Qwen configs carry a window that is off unless use_sliding_window is true; Llama has no such switch.
+    if "sliding_window" in fields and fields.flag("use_sliding_window", architecture == "LlamaForCausalLM"):
+        fields.fail("sliding_window", "sliding-window attention is not supported")
+    layer_types = fields.value("layer_types") or []
+    if not isinstance(layer_types, list) or any(kind != "full_attention" for kind in layer_types):
+        fields.fail("layer_types", "only layers of 'full_attention' are supported")
+    if "partial_rotary_factor" in fields and fields.number("partial_rotary_factor") != 1.0:
+        fields.fail("partial_rotary_factor", "a partly rotated head is not supported")
+
+
+def _read_rope(fields: _Fields) -> RopeParameters:
+    """`rope_parameters` of newer configs, or `rope_theta` with `rope_scaling` of older ones."""
+    parameters = fields.inner("rope_parameters")
+    scaling = parameters or fields.inner("rope_scaling")
+    theta = parameters.number("rope_theta") if parameters and "rope_theta" in parameters else None
+    if theta is None:
+        theta = fields.number("rope_theta", 10000.0)
+    if scaling is None:
+        return RopeParameters(theta)
+    if "partial_rotary_factor" in scaling and scaling.number("partial_rotary_factor") != 1.0:
+        scaling.fail("partial_rotary_factor", "a partly rotated head is not supported")
+    kind = scaling.text("rope_type", scaling.text("type", "default"))
+    if kind == "default":
+        return RopeParameters(theta)
+    if kind == "linear":
+        return RopeParameters(theta, scaling.number("factor"))
+    if kind == "llama3":
+        low, high = scaling.number("low_freq_factor"), scaling.number("high_freq_factor")
+        if low >= high:
+            scaling.fail("low_freq_factor", f"{low:g} is not below high_freq_factor {high:g}")
+        return RopeParameters(
+            theta, scaling.number("factor"), low, high, scaling.count("original_max_position_embeddings")
+        )
+    scaling.fail("rope_type", f"{kind!r} is not supported; supported: {', '.join(SUPPORTED_ROPE_TYPES)}")

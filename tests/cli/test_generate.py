@@ -1,0 +1,247 @@
+"""`infernix generate` around an engine that is played: what goes where, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import infernix.engine
+from infernix.cli import exit_codes
+from infernix.cli.main import main
+from infernix.errors import ConstraintDeadEnd, InfernixError, InvalidGrammar, ModelLoadError, NonFiniteLogits
+from infernix.options import OutputConstraint, RequestOptions, SamplingOptions
+from infernix.results import CacheAccess, ConstraintObservation, FinishReason, GenerationResult, GenerationTimings
+
+
+def observation(*, complete: bool = True, terminated: bool = True) -> ConstraintObservation:
+    return ConstraintObservation(
+        complete=complete,
+        terminated=terminated,
+        cache=CacheAccess.BUILT,
+        mask_positions=4,
+        prepare_seconds=0.0105,
+        mask_seconds=0.002,
+        matcher_seconds=0.0001,
+    )
+
+
+@dataclass
+class PlayedStream:
+    """Yields `pieces`; an exception among them is raised, an integer is a signal that the process sends itself."""
+
+    pieces: list[str | Exception | int]
+    finish_reason: FinishReason = FinishReason.STOP_TOKEN
+    constraint: ConstraintObservation | None = None
+    cancelled: bool = False
+
+    def __iter__(self) -> Iterator[str]:
+        for piece in self.pieces:
+            if isinstance(piece, Exception):
+                raise piece
+            if self.cancelled:
+                return
+            if isinstance(piece, int):
+                signal.raise_signal(piece)
+            else:
+                yield piece
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    @property
+    def result(self) -> GenerationResult:
+        return GenerationResult(
+            text="".join(piece for piece in self.pieces if isinstance(piece, str)),
+            token_ids=(5, 6, 2),
+            num_prompt_tokens=7,
+            finish_reason=FinishReason.CANCELLED if self.cancelled else self.finish_reason,
+            constraint=self.constraint,
+            timings=GenerationTimings(0.0, 0.25, 0.5, 0.75),
+        )
+
+
+@dataclass
+class Stage:
+    """An engine whose next answer is `stream`; it remembers what it was asked."""
+
+    stream_played: PlayedStream | InfernixError = field(default_factory=lambda: PlayedStream(["ok"]))
+    loaded_with: dict[str, Any] = field(default_factory=dict)
+    asked: list[tuple[Any, RequestOptions]] = field(default_factory=list)
+
+    def load(self, model: str | None, **options: Any) -> Stage:
+        self.loaded_with = {"model": model, **options}
+        if model == "missing":
+            raise ModelLoadError("there is no model at missing")
+        options["progress"]("opening the model")
+        return self
+
+    def stream(self, prompt: Any, options: RequestOptions) -> PlayedStream:
+        self.asked.append((prompt, options))
+        if isinstance(self.stream_played, InfernixError):
+            raise self.stream_played
+        return self.stream_played
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    stage = Stage()
+    monkeypatch.setattr(infernix.engine, "Engine", stage)
+    return stage
+
+
+def test_content_goes_to_standard_output_and_nothing_else_does(
+    stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    stage.stream_played = PlayedStream(['{"na', 'me": "Zoë"}'], constraint=observation())
+    assert main(["generate", "--prompt", "x", "--json-object"]) == exit_codes.SUCCESS
+    output, errors = capfdbinary.readouterr()
+    assert output == '{"name": "Zoë"}'.encode()
+    assert errors.decode().splitlines() == [
+        "opening the model",
+        "finished:   stop_token: the model ended its answer",
+        "tokens:     7 in the prompt (0.25 s), 3 generated (4.0 tokens/s)",
+        "constraint: complete, terminated; compiled grammar built",
+        "            4 mask positions; prepare 10.5 ms, masks 2.0 ms, matcher 0.1 ms",
+    ]
+
+
+def test_the_request_is_what_the_flags_say(stage: Stage, tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "Ça va?"}]
+    path = tmp_path / "messages.json"
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    flags = ["--regex", "a|b", "--max-new", "9", "--greedy", "--model", "dir", "--device", "cpu"]
+    assert main(["generate", "--messages", str(path), *flags, "--threads", "2", "--max-context", "64"]) == 0
+    assert stage.asked == [
+        (
+            messages,
+            RequestOptions(
+                max_new_tokens=9, constraint=OutputConstraint.regex("a|b"), sampling=SamplingOptions.greedy()
+            ),
+        )
+    ]
+    del stage.loaded_with["progress"]
+    assert stage.loaded_with == {"model": "dir", "device": "cpu", "num_threads": 2, "max_context": 64}
+
+
+def test_defaults(stage: Stage) -> None:
+    assert main(["generate", "--prompt", "x"]) == 0
+    assert stage.asked == [("x", RequestOptions(max_new_tokens=256))]
+    del stage.loaded_with["progress"]
+    assert stage.loaded_with == {"model": None, "device": "auto", "num_threads": 1, "max_context": None}
+
+
+def test_token_ids_are_printed_on_request(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    main(["generate", "--prompt", "x", "--print-token-ids"])
+    output, errors = capfdbinary.readouterr()
+    assert (output, errors.decode().splitlines()[1]) == (b"ok", "token ids:  5 6 2")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "reason", "code"),
+    [
+        (None, FinishReason.OUTPUT_LIMIT, 0),
+        (observation(complete=False, terminated=False), FinishReason.OUTPUT_LIMIT, 3),
+        (observation(complete=False, terminated=False), FinishReason.CONTEXT_CAPACITY, 3),
+        (observation(complete=True, terminated=False), FinishReason.OUTPUT_LIMIT, 0),
+    ],
+)
+def test_exit_code_says_whether_the_shape_was_reached(
+    stage: Stage,
+    constraint: ConstraintObservation | None,
+    reason: FinishReason,
+    code: int,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    stage.stream_played = PlayedStream(["{"], finish_reason=reason, constraint=constraint)
+    assert main(["generate", "--prompt", "x"]) == code
+    errors = capfdbinary.readouterr().err.decode()
+    assert f"finished:   {reason.value}: " in errors
+    assert ("NOT complete" in errors) == (code == 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (InvalidGrammar("no rule named root"), 2, "infernix: error: no rule named root\n"),
+        (NonFiniteLogits("no finite score"), 1, "infernix: internal error: no finite score\n"),
+    ],
+)
+def test_a_refused_request(
+    stage: Stage, error: InfernixError, code: int, message: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    stage.stream_played = error
+    assert main(["generate", "--prompt", "x"]) == code
+    assert capfdbinary.readouterr() == (b"", b"opening the model\n" + message.encode())
+
+
+def test_an_error_in_the_middle_keeps_what_was_written(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    stage.stream_played = PlayedStream(["begun", ConstraintDeadEnd("nothing can follow")])
+    assert main(["generate", "--prompt", "x"]) == 2
+    output, errors = capfdbinary.readouterr()
+    assert output == b"begun"
+    assert errors.endswith(b"infernix: error: nothing can follow\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--model", "missing"], "there is no model at missing"),
+        (["--max-new", "-1"], "max_new_tokens: -1 is outside"),
+        (["--temperature", "9"], "temperature: 9.0 is outside 0..2"),
+        (["--grammar-file", "nowhere.gbnf"], "cannot read nowhere.gbnf: No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_line(
+    stage: Stage, flags: list[str], message: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["generate", "--prompt", "x", *flags]) == exit_codes.BAD_INPUT
+    output, errors = capfdbinary.readouterr()
+    assert output == b""
+    assert errors.decode().startswith(f"infernix: error: {message}")
+    assert errors.count(b"\n") == 1
+
+
+def test_a_closed_output_ends_quietly(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as closed_pipe:
+        monkeypatch.setattr("sys.stdout", closed_pipe)
+        assert main(["generate", "--prompt", "x"]) == exit_codes.OUTPUT_CLOSED
+    assert capfdbinary.readouterr().err == b"opening the model\n"
+
+
+def test_a_full_disk_is_one_line(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert main(["generate", "--prompt", "x"]) == exit_codes.BAD_INPUT
+    errors = capfdbinary.readouterr().err.decode().splitlines()
+    assert errors[1:] == ["infernix: error: [Errno 28] No space left on device"]
+
+
+def test_interrupt_ends_between_tokens_with_a_report(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    stage.stream_played = PlayedStream(["one", signal.SIGINT, "two"])
+    assert main(["generate", "--prompt", "x"]) == exit_codes.INTERRUPTED
+    output, errors = capfdbinary.readouterr()
+    assert output == b"one"
+    assert b"finished:   cancelled" in errors
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_interrupt_ends_at_once(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    stage.stream_played = PlayedStream(["one", signal.SIGINT, "two"])
+    played = stage.stream_played
+    played.cancel = lambda: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
+    assert main(["generate", "--prompt", "x"]) == exit_codes.INTERRUPTED
+    assert capfdbinary.readouterr().err == b"opening the model\ninfernix: interrupted\n"

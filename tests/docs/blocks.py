@@ -1,0 +1,70 @@
+"""The fenced blocks of a Markdown page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; `output` is the text block that follows it at once, if one does."""
+
+    page: Path
+    line: int
+    language: str
+    lines: tuple[str, ...]
+    output: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command after a `$ ` prompt, and the lines shown under it."""
+
+    text: str
+    shown: tuple[str, ...]
+
+
+def blocks(page: Path) -> list[Block]:
+    """All fenced blocks of the page, in order."""
+    found: list[Block] = []
+    start = 0
+    lines = page.read_text(encoding="utf-8").splitlines()
+    last_end = -1
+    for number, line in enumerate(lines):
+        if not line.startswith("```"):
+            continue
+        if not start:
+            start, language = number + 1, line[3:].strip()
+            continue
+        body = tuple(lines[start:number])
+        follows = found and not any(text.strip() for text in lines[last_end + 1 : start - 1])
+        if language == "text" and follows and found[-1].language == "python":
+            python = found.pop()
+            found.append(Block(page, python.line, "python", python.lines, output=body))
+        else:
+            found.append(Block(page, start, language, body))
+        start, last_end = 0, number
+    assert not start, f"{page.name}: the fence of line {start} is not closed"
+    return found
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """The commands of a console block; a backslash at a line's end joins the next one."""
+    pending = list(block.lines)
+    while pending:
+        text = pending.pop(0)
+        assert text.startswith("$ "), f"{block}: expected a command, found {text!r}"
+        while text.endswith("\\"):
+            text = text[:-1].rstrip() + " " + pending.pop(0).strip()
+        shown: list[str] = []
+        while pending and not pending[0].startswith("$ "):
+            shown.append(pending.pop(0))
+        yield Command(text[2:], tuple(shown))
