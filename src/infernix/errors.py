@@ -89,7 +89,7 @@ class TextLocation:
 
     def excerpt(self, max_columns: int = 100) -> str:
         """The line with a caret under the place; a long line is cut to a window around it."""
-        start = max(0, self.column - 1 - max_columns // 2)
+        start = max(0, min(self.column - 1 - max_columns // 2, len(self.line_text) - max_columns))
         window = self.line_text[start : start + max_columns].replace("\t", " ")
         return f"{window}\n{' ' * (self.column - 1 - start)}^"
 

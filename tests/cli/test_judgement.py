@@ -4,6 +4,7 @@ import pytest
 
 from infernix.cli.expectation import describe_bytes, describe_characters, next_characters
 from infernix.cli.judgement import judge
+from infernix.matching import DEAD
 
 
 class FiniteTable:
@@ -11,18 +12,20 @@ class FiniteTable:
 
     def __init__(self, *members: str | bytes) -> None:
         self.members = {member.encode() if isinstance(member, str) else member for member in members}
-        self.prefixes = sorted({member[:end] for member in self.members for end in range(len(member) + 1)})
+        prefixes = {member[:end] for member in self.members for end in range(len(member) + 1)}
+        self.prefixes = [None, *sorted(prefixes)]
+        assert self.prefixes.index(None) == DEAD
         self.start = self.prefixes.index(b"")
 
     def step_byte(self, configuration: int, byte: int) -> int:
         following = self.prefixes[configuration] + bytes([byte])
-        return self.prefixes.index(following) if following in self.prefixes else -1
+        return self.prefixes.index(following) if following in self.prefixes else DEAD
 
     def may_end(self, configuration: int) -> bool:
         return self.prefixes[configuration] in self.members
 
     def allowed_bytes(self, configuration: int) -> list[int]:
-        return [byte for byte in range(256) if self.step_byte(configuration, byte) >= 0]
+        return [byte for byte in range(256) if self.step_byte(configuration, byte) != DEAD]
 
 
 def test_a_member_belongs() -> None:

@@ -53,6 +53,8 @@ class ScriptedModel:
         cache.tokens += token_ids
         assert cache.num_tokens <= cache.max_tokens, "the cache was made too small"
         ends = range(cache.num_tokens - num_logits_rows + 1, cache.num_tokens + 1)
+        if num_logits_rows == 0:
+            return torch.empty((0, self.num_logits))
         rows = [np.asarray(self.script(tuple(cache.tokens[:end])), dtype=np.float32) for end in ends]
         assert all(row.shape == (self.num_logits,) for row in rows)
         return torch.from_numpy(np.stack(rows))
@@ -81,8 +83,15 @@ class ScriptedTokenizer:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
 
+    @property
+    def num_tokens(self) -> int:
+        return self._vocabulary.num_tokens
+
     def vocabulary(self) -> Vocabulary:
         return self._vocabulary
+
+    def encode_prompt(self, text: str) -> list[int]:
+        return self.encode(text, allow_special=True)
 
     def encode(self, text: str, *, allow_special: bool) -> list[int]:
         classes = {TokenClass.TEXT, TokenClass.CONTROL} if allow_special else {TokenClass.TEXT}

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from infernix.cli import exit_codes
 from infernix.cli.arguments import Once, add_constraint_arguments, constraint_from, refuse_shared_input
 from infernix.cli.files import display_name, read_bytes
-from infernix.cli.judgement import judge
+from infernix.cli.report import print_progress
 from infernix.errors import InvalidOptions
-from infernix.grammar import ir
+from infernix.options import OutputConstraint
+
+if TYPE_CHECKING:
+    from infernix.matching import ConfigurationTable, Vocabulary
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +28,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     add_constraint_arguments(parser, required=True)
     parser.add_argument("--text", metavar="FILE", action=Once, help="also judge this text, byte for byte ('-': stdin)")
-    parser.add_argument("--model", metavar="PATH", action=Once, help="also check against this model's vocabulary")
+    parser.add_argument("--model", metavar="PATH", action=Once, help="also check against its vocabulary; see generate")
     parser.set_defaults(run=run)
 
 
@@ -35,16 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOptions("one is needed", field="constraint")
     text = None if arguments.text is None else read_bytes(arguments.text)
 
-    # Imported here, so that a wrong flag is answered at once: these load numba.
-    from infernix.grammar.build import build_grammar
-    from infernix.matching import ConfigurationTable
+    # Imported here, so that a wrong flag is answered at once: this loads numba.
+    from infernix.cli.judgement import judge
 
-    grammar = build_grammar(constraint)
-    table = ConfigurationTable(grammar)
-    print("accepted")
+    table = _compiled(constraint, arguments.model)
+    print("accepted", flush=True)
     if text is None:
         return exit_codes.SUCCESS
-    if names_tokens(grammar):
+    if table.token_sets:
         raise InvalidOptions(
             "the grammar names tokens, and a text does not say which tokens it is made of", field="text"
         )
@@ -53,18 +56,21 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_codes.SUCCESS if judgement.belongs else exit_codes.DOES_NOT_BELONG
 
 
-def names_tokens(grammar: ir.Grammar) -> bool:
-    """Whether a token terminal stands anywhere in the rules."""
-    pending: list[ir.Expression] = [rule.body for rule in grammar.rules]
-    while pending:
-        expression = pending.pop()
-        match expression:
-            case ir.TokenSet():
-                return True
-            case ir.Sequence(items=parts) | ir.Choice(options=parts):
-                pending += parts
-            case ir.Repeat(body=body):
-                pending.append(body)
-            case _:
-                pass
-    return False
+def _compiled(constraint: OutputConstraint, model: str | None) -> ConfigurationTable:
+    """The language of the constraint; with a model, token references and dead ends are found as well."""
+    from infernix.grammar.build import build_grammar
+    from infernix.matching import ConfigurationTable, GrammarCompiler
+
+    if model is None:
+        return ConfigurationTable(build_grammar(constraint))
+    return GrammarCompiler(_vocabulary(model)).compile(constraint).grammar.configurations
+
+
+def _vocabulary(model: str) -> Vocabulary:
+    """Of the model's tokenizer: the weights are not opened."""
+    from infernix.models.directory import ModelDirectory
+    from infernix.models.embedded import EMBEDDED_MODEL_NAME, embedded_model_directory
+
+    is_embedded = model == EMBEDDED_MODEL_NAME
+    path = embedded_model_directory(print_progress) if is_embedded else Path(model)
+    return ModelDirectory(path).tokenizer().vocabulary()

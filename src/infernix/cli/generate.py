@@ -20,7 +20,7 @@ from infernix.cli.arguments import (
     sampling_from,
 )
 from infernix.cli.files import read_json
-from infernix.cli.report import report_lines
+from infernix.cli.report import print_progress, report_lines
 from infernix.options import RequestOptions
 from infernix.results import FinishReason, GenerationResult
 
@@ -47,7 +47,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_constraint_arguments(parser, required=False)
     add_sampling_arguments(parser)
     parser.add_argument("--max-new", metavar="N", type=int, default=256, help="most new tokens (default 256)")
-    parser.add_argument("--model", metavar="PATH", action=Once, help="model directory or GGUF file (default: embedded)")
+    parser.add_argument("--model", metavar="PATH", action=Once, help="a Hugging Face directory (default: embedded)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="(default auto)")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="compute threads on a CPU (default 1)")
     parser.add_argument("--max-context", metavar="N", type=int, action=Once, help="most tokens, prompt and answer")
@@ -83,7 +83,7 @@ def _generate(arguments: argparse.Namespace, prompt: Any, options: RequestOption
         device=arguments.device,
         num_threads=arguments.threads,
         max_context=arguments.max_context,
-        progress=lambda message: print(message, file=sys.stderr, flush=True),
+        progress=print_progress,
     )
     stream = engine.stream(prompt, options)
     output = sys.stdout.buffer

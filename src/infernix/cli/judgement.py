@@ -13,6 +13,7 @@ from infernix.cli.expectation import (
     utf8_tail_bytes,
 )
 from infernix.errors import TextLocation
+from infernix.matching import DEAD
 
 
 class LanguageTable(ByteTable, Protocol):
@@ -63,7 +64,7 @@ def judge(table: LanguageTable, data: bytes) -> Judgement:
             character_offset, character_configuration = offset, configuration
             num_tail_bytes = utf8_tail_bytes(byte) or 0
         following = table.step_byte(configuration, byte)
-        if following < 0:
+        if following == DEAD:
             return Judgement(
                 belongs=False,
                 offset=offset,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from infernix.results import ConstraintObservation, FinishReason, GenerationResult
@@ -12,6 +13,11 @@ _REASONS = {
     FinishReason.CONTEXT_CAPACITY: "the context is full (--max-context)",
     FinishReason.CANCELLED: "cancelled",
 }
+
+
+def print_progress(message: str) -> None:
+    """Says what takes a while."""
+    print(message, file=sys.stderr, flush=True)
 
 
 def report_lines(result: GenerationResult, *, with_token_ids: bool = False) -> Iterator[str]:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+
+import torch
 
 from infernix.engine.constraints import ConstraintCompiler, ConstraintService
 from infernix.engine.prompt import Prompt, encode_prompt
@@ -16,12 +17,10 @@ from infernix.engine.stream import GenerationStream
 from infernix.errors import EngineClosed, InvalidOptions
 from infernix.frontend.budget import OutputBudget
 from infernix.frontend.session import OutputSession
+from infernix.models import LoadedModel, open_model
 from infernix.options import RequestOptions, resolve_sampling
 from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
 from infernix.results import GenerationResult
-
-if TYPE_CHECKING:
-    from infernix.models import LoadedModel
 
 DEFAULT_GRAMMAR_CACHE_BYTES = 256 << 20
 
@@ -68,14 +67,11 @@ class Engine:
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         progress: Callable[[str], None] | None = None,
     ) -> Engine:
-        """Opens a model: a Hugging Face directory, a GGUF file, or None for the embedded one.
+        """Opens a model: a local Hugging Face directory, or None for the embedded one.
 
-        `num_threads` is for the whole process: PyTorch has one setting. Raises ModelLoadError.
+        `device` is "auto", "cpu" or "cuda"; `progress` receives lines about slow steps. `num_threads` is for the whole
+        process, since PyTorch has one setting. Raises ModelLoadError; InvalidOptions for a number out of range.
         """
-        import torch
-
-        from infernix.models import open_model
-
         if num_threads < 1:
             raise InvalidOptions(f"expected 1 or more, got {num_threads}", field="num_threads")
         torch.set_num_threads(num_threads)
@@ -144,7 +140,7 @@ class Engine:
 
     def _prepare(self, prompt: Prompt, options: RequestOptions) -> PreparedRequest:
         started = time.perf_counter()
-        tokens = encode_prompt(self._loaded, self._vocabulary.num_tokens, prompt)
+        tokens = encode_prompt(prompt, self._loaded.tokenizer, self._loaded.template)
         budget = OutputBudget.of(options.max_new_tokens, len(tokens), self._max_context)
         is_constrained = options.constraint is not None
         sampling = resolve_sampling(options.sampling, self._loaded.sampling_defaults, constrained=is_constrained)

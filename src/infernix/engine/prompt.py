@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias, cast
 
 from infernix.errors import InvalidPrompt
+from infernix.frontend.template import ChatTemplate, Message
+from infernix.frontend.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from infernix.models import LoadedModel
-
-Prompt: TypeAlias = str | Sequence[int] | Sequence[Mapping[str, str]]
+Messages: TypeAlias = Sequence[Message | Mapping[str, object]]
+Prompt: TypeAlias = str | Sequence[int] | Messages
 
 
-def encode_prompt(loaded: LoadedModel, num_tokens: int, prompt: Prompt) -> list[int]:
-    """The tokens of a prompt, at least one, each below `num_tokens`.
+def encode_prompt(prompt: Prompt, tokenizer: Tokenizer, template: ChatTemplate) -> list[int]:
+    """The tokens of a prompt, at least one.
 
-    A text is continued as it stands: no template, and the spelling of a special token is that token. Messages go
-    through the model's chat template. Token ids are taken as they are. Raises InvalidPrompt.
+    A text is continued as it stands, without a template; the spelling of a control token in it is that token, and what
+    the model expects before any text (a beginning-of-sequence token) comes first. Messages go through the model's chat
+    template, where no content can spell a control token. Token ids are taken as they are. Raises InvalidPrompt.
     """
     if isinstance(prompt, str):
-        tokens = loaded.tokenizer.encode(prompt, allow_special=True)
+        tokens = tokenizer.encode_prompt(prompt)
     elif not isinstance(prompt, Sequence) or isinstance(prompt, bytes | bytearray):
         raise InvalidPrompt(f"a prompt is a text, messages or token ids, not {type(prompt).__name__}")
-    elif prompt and all(isinstance(item, Mapping) for item in prompt):
-        tokens = loaded.template.render(prompt)
+    elif any(isinstance(item, int) for item in prompt):
+        tokens = [_checked_token(item, tokenizer.num_tokens) for item in prompt]
+    elif prompt:
+        tokens = template.render(cast(Messages, prompt))
     else:
-        tokens = [_checked_token(item, num_tokens) for item in prompt]
+        tokens = []
     if not tokens:
         raise InvalidPrompt("the prompt is empty: there is nothing to continue")
     return tokens
@@ -34,7 +37,7 @@ def encode_prompt(loaded: LoadedModel, num_tokens: int, prompt: Prompt) -> list[
 
 def _checked_token(item: object, num_tokens: int) -> int:
     if isinstance(item, bool) or not isinstance(item, int):
-        raise InvalidPrompt(f"a list of token ids or of messages holds a {type(item).__name__}")
+        raise InvalidPrompt(f"a list of token ids holds a {type(item).__name__}")
     if not 0 <= item < num_tokens:
         raise InvalidPrompt(f"token id {item} is outside 0..{num_tokens - 1}")
     return item

@@ -133,7 +133,8 @@ def integer_range(low: int, high: int) -> Automaton:
         below = num_digits < len(upper) or (num_digits == len(upper) and versus_upper <= 0)
         return above and below
 
-    return explore("start", step, accepts, "-" + _DIGITS)
+    start: _IntegerState = "start"
+    return explore(start, step, accepts, "-" + _DIGITS)
 
 
 # A state of a decimal: a name, a count, and what the name needs besides.

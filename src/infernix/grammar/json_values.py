@@ -60,7 +60,7 @@ _CANONICAL_TRANSLATION = str.maketrans(CANONICAL_ESCAPES)
 
 def _code_points(*ranges: str) -> Expression:
     """A class out of two-character strings, each the first and the last character of a range."""
-    return character_class([(ord(first), ord(last)) for first, last in ranges])
+    return character_class([(ord(bounds[0]), ord(bounds[1])) for bounds in ranges])
 
 
 CANONICAL_CHARACTER: Expression = Choice(

@@ -5,11 +5,12 @@ from infernix.matching.compiler import Compilation, GrammarCompiler, compile_gra
 from infernix.matching.configurations import DEAD, ConfigurationTable
 from infernix.matching.matcher import LookAhead, Matcher
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from infernix.matching.warmup import warm_kernels
 
 __all__ = [
     "DEAD",
-    "CompiledGrammar",
     "Compilation",
+    "CompiledGrammar",
     "ConfigurationTable",
     "GrammarCompiler",
     "LookAhead",
@@ -17,4 +18,5 @@ __all__ = [
     "TokenClass",
     "Vocabulary",
     "compile_grammar",
+    "warm_kernels",
 ]

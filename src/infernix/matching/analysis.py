@@ -1,4 +1,4 @@
-"""Facts about a grammar that building its network needs: which rules can produce, vanish, recurse, and how large they are.
+"""Facts about a grammar that building its network needs: which rules can produce, vanish, recurse; their sizes.
 
 Expressions are walked with explicit stacks, never by recursion, because their depth belongs to the user.
 """
@@ -161,9 +161,7 @@ def _is_nullable(node: ir.Expression, of_node: dict[int, bool], of_rule: set[int
     return False
 
 
-def _sizes(
-    grammar: ir.Grammar, nodes_of_rule: dict[int, list[ir.Expression]]
-) -> tuple[dict[int, int], frozenset[int]]:
+def _sizes(grammar: ir.Grammar, nodes_of_rule: dict[int, list[ir.Expression]]) -> tuple[dict[int, int], frozenset[int]]:
     """Byte edges that each expression will take, and the rules small enough to be copied into their callers.
 
     Rules are taken callees first; a rule on a cycle is never copied, whatever its size.
@@ -224,7 +222,7 @@ def _callees_first(nodes_of_rule: dict[int, list[ir.Expression]]) -> list[int]:
 
 
 def _recursive_rules(nodes_of_rule: dict[int, list[ir.Expression]]) -> set[int]:
-    """Rules on a cycle of references: what remains after taking away, again and again, rules without callees or callers."""
+    """Rules on a cycle of references, or between cycles: what is left when rules without callees or callers go."""
     callees = {
         rule: {node.index for node in nodes if isinstance(node, ir.RuleReference)}
         for rule, nodes in nodes_of_rule.items()

@@ -143,12 +143,7 @@ def _add_pair(A: Arena, C: Control, provisional: int, return_state: int, parent:
     slot = mix(mix(mix(provisional, return_state), parent), count) & last_slot
     while A[slots + 2 * slot] == C[STAMP]:
         link = links + 5 * A[slots + 2 * slot + 1]
-        if (
-            A[link] == return_state
-            and A[link + 1] == parent
-            and A[link + 2] == count
-            and A[link + 4] == provisional
-        ):
+        if A[link] == return_state and A[link + 1] == parent and A[link + 2] == count and A[link + 4] == provisional:
             return False
         slot = (slot + 1) & last_slot
     row = C[COUNT + LINKS]

@@ -49,9 +49,7 @@ class ConfigurationTable:
         """Where all of `data` leads; DEAD where it leaves the language."""
         return self._run(lambda: step_bytes(self._arena, self._control, configuration, data))
 
-    def step_token(
-        self, configuration: int, data: NDArray[np.uint8], token: int, membership: NDArray[np.uint8]
-    ) -> int:
+    def step_token(self, configuration: int, data: NDArray[np.uint8], token: int, membership: NDArray[np.uint8]) -> int:
         """Where a token leads by its bytes (none: no text) and by the token terminals that name it.
 
         membership: uint8 [num_token_sets, num_tokens].

@@ -46,7 +46,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class StateGraph:
-    """All rules' states; `rule_starts[rule]` begins a rule. Class c covers bytes class_begins[c] .. the next begin - 1."""
+    """All rules' states; `rule_starts[rule]` begins a rule. Class c covers class_begins[c] up to the next begin."""
 
     states: list[State]
     rule_starts: list[int]

@@ -38,9 +38,7 @@ class VocabularyIndex:
         # Copies, because a read-only buffer is another type to a compiled kernel.
         return tuple(
             np.frombuffer(data, np.uint8).copy() if token_class == TokenClass.TEXT else nothing
-            for data, token_class in zip(
-                self.vocabulary.token_bytes, self.vocabulary.classes.tolist(), strict=True
-            )
+            for data, token_class in zip(self.vocabulary.token_bytes, self.vocabulary.classes.tolist(), strict=True)
         )
 
     def packed(self, legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -55,6 +53,9 @@ class VocabularyIndex:
         classes = self.vocabulary.classes
         listed = np.zeros(self.vocabulary.num_tokens, np.bool_)
         listed[[token for token in token_set.ids if token < self.vocabulary.num_tokens]] = True
+        usable: NDArray[np.bool_]
         if token_set.excluded:
-            return (classes == TokenClass.TEXT) & ~listed
-        return listed & (classes != TokenClass.EOS) & (classes != TokenClass.NEVER)
+            usable = (classes == TokenClass.TEXT) & ~listed
+        else:
+            usable = listed & (classes != TokenClass.EOS) & (classes != TokenClass.NEVER)
+        return usable

@@ -39,7 +39,7 @@ def build_network(grammar: ir.Grammar) -> Network:
     """Raises EmptyLanguage where the root cannot produce anything, ConstraintTooLarge past MAX_STATES."""
     facts = analyze(grammar)
     if not facts.productive[id(grammar.rules[grammar.root].body)]:
-        raise EmptyLanguage("no text belongs to this constraint: its root rule never comes to an end")
+        raise EmptyLanguage("the language is empty: no text belongs to this constraint")
     builder = NfaBuilder(grammar, facts)
     if builder.nfa.num_states > MAX_STATES:
         raise ConstraintTooLarge(f"the constraint takes {builder.nfa.num_states} states, the bound is {MAX_STATES}")

@@ -35,7 +35,7 @@ class Nfa:
     def new_state(self) -> int:
         """A state without edges."""
         for edges in (self.empty, self.byte_ranges, self.calls, self.loops, self.tokens):
-            edges.append([])  # type: ignore[attr-defined]
+            edges.append([])
         return len(self.empty) - 1
 
     @property

@@ -57,18 +57,6 @@ class Vocabulary:
         """Ids of class EOS."""
         return frozenset(np.flatnonzero(self.classes == TokenClass.EOS).tolist())
 
-    def terminal_error(self, token_id: int) -> str | None:
-        """Why a grammar written by a caller cannot name this id as a terminal, or None where it can.
-
-        EOS and control tokens belong to completion and framing, and a token without bytes has nothing to show.
-        """
-        if not 0 <= token_id < self.num_tokens:
-            return f"id {token_id} is out of range, the vocabulary has {self.num_tokens} tokens"
-        token_class = TokenClass(self.classes[token_id])
-        if token_class is not TokenClass.TEXT:
-            return f"token {token_id} is of class {token_class.name}, not TEXT"
-        return None if self.token_bytes[token_id] else f"token {token_id} has no bytes"
-
     @cached_property
     def fingerprint(self) -> str:
         """A digest of all bytes and classes: two vocabularies with the same digest mask alike."""

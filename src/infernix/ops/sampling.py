@@ -96,8 +96,10 @@ def weigh_tokens(
         weights /= parameters.temperature
     np.exp(weights, out=weights)
     if parameters.top_p < 1.0:
-        kept = _nucleus(z, weights, parameters.top_p * float(weights.sum()))
-        ids, weights = (kept if ids is None else ids[kept]), weights[kept]
+        size = _nucleus_size(z, weights, parameters.top_p * float(weights.sum()))
+        if size < z.size:
+            kept = _highest(z, size)
+            ids, weights = (kept if ids is None else ids[kept]), weights[kept]
     if parameters.min_p > 0.0:
         # Both cuts keep a beginning of the same order, so either may be made first.
         weights[weights < parameters.min_p] = 0.0
@@ -143,22 +145,23 @@ def _highest(z: NDArray[np.floating], count: int) -> NDArray[np.intp]:
     return np.sort(np.concatenate([above, at_border]))
 
 
-def _nucleus(z: NDArray[np.floating], weights: NDArray[np.float64], least_weight: float) -> NDArray[np.intp]:
-    """Places, ascending, of the shortest beginning in the order (z descending, place) that weighs `least_weight`."""
+def _nucleus_size(z: NDArray[np.floating], weights: NDArray[np.float64], least_weight: float) -> int:
+    """How many of the highest values it takes for their weights to reach `least_weight`; at least 1.
+
+    Weights must not fall where z rises, so that sorting them alone gives the order of z.
+    """
     size = _FIRST_NUCLEUS
-    while True:
-        # All places above a border are a beginning of the order; those at the border may be cut by it.
-        if size < z.size:
-            places = np.flatnonzero(z > np.partition(z, z.size - size)[z.size - size])
-        else:
-            places = np.arange(z.size)
-        order = places[np.argsort(-z[places], kind="stable")]
-        reached = np.cumsum(weights[order]) >= least_weight
-        if reached.size and reached[-1]:
-            return np.sort(order[: int(reached.argmax()) + 1])
-        if size >= z.size:
-            return places
+    while size < z.size:
+        # Values at the border may be cut by it, all above it are a beginning of the order.
+        highest = weights[z > np.partition(z, z.size - size)[z.size - size]]
+        if highest.sum() >= least_weight:
+            break
         size *= _NUCLEUS_GROWTH
+    else:
+        highest = weights
+    reached = np.cumsum(np.sort(highest)[::-1]) >= least_weight
+    # The sums are rounded in different orders, so at a border none may seem to reach it: then all of them are meant.
+    return int(reached.argmax()) + 1 if reached.any() else highest.size
 
 
 def _inverse_transform(weights: NDArray[np.float64], uniform: float) -> int:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infernix.errors import ConstraintDeadEnd, NonFiniteLogits
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from infernix.models.model import LanguageModel
 from infernix.ops.random import Purpose, uniform
 from infernix.ops.sampling import TokenDomain, sample_token
 from infernix.options import SamplingParameters
 from infernix.program.pending import PendingBatch, PendingRow, PendingRowFailure, RowDecision
 from infernix.program.sequence import PhysicalSequence
-
-if TYPE_CHECKING:
-    from infernix.models.model import LanguageModel
 
 DEFAULT_PREFILL_CHUNK_TOKENS = 512
 
@@ -69,7 +67,7 @@ class Program:
         start = sequence.execution_frontier
         chunk = sequence.ledger[start : start + self._prefill_chunk_tokens]
         if not sample or len(chunk) < sequence.num_unprocessed_prompt_tokens:
-            self._forward(sequence, chunk)
+            self._forward(sequence, chunk, num_logits_rows=0)
             sequence.execution_frontier += len(chunk)
             return None
         return self._run_and_sample(sequence, chunk, masks, Purpose.PREFILL)
@@ -122,17 +120,15 @@ class Program:
         if masks is not None and not masks.fill_mask(self._mask_words):
             row = PendingRow(sequence, (), PendingRowFailure.DEAD_END)
         else:
-            logits = self._forward(sequence, tokens)
+            logits = self._forward(sequence, tokens, num_logits_rows=1)[0]
             row = self._sample(sequence, logits, None if masks is None else self._mask_words, purpose)
         sequence.is_pending = True
         return PendingBatch((row,))
 
-    def _forward(self, sequence: PhysicalSequence, tokens: Sequence[int]) -> NDArray[np.float32]:
-        try:
-            logits: NDArray[np.float32] = self._model.forward(tokens, sequence.cache, 1)[-1].numpy(force=True)
-        except BaseException:
-            sequence.cache.truncate(sequence.execution_frontier)  # some layers may have stored what others have not
-            raise
+    def _forward(
+        self, sequence: PhysicalSequence, tokens: Sequence[int], *, num_logits_rows: int
+    ) -> NDArray[np.float32]:
+        logits: NDArray[np.float32] = self._model.forward(tokens, sequence.cache, num_logits_rows).numpy(force=True)
         return logits
 
     def _sample(

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from infernix.models.model import SequenceCache
 from infernix.ops.penalties import TokenCounts
 from infernix.options import SamplingParameters
-
-if TYPE_CHECKING:
-    from infernix.models.model import SequenceCache
 
 
 class PhysicalSequence:

@@ -7,12 +7,13 @@ Which keywords are enforced is in `keywords`; what the generated text looks like
 from __future__ import annotations
 
 from infernix.grammar.ir import Grammar
+from infernix.grammar.json_values import json_object_grammar
 from infernix.grammar.schema.lowering import lower
 from infernix.grammar.schema.names import MAX_NAME_STATES
 from infernix.grammar.schema.reduction import reduce_schema
 from infernix.grammar.schema.source import MAX_SCHEMA_DEPTH, MAX_SOURCE_BYTES, parse_source
 
-__all__ = ["MAX_NAME_STATES", "MAX_SCHEMA_DEPTH", "MAX_SOURCE_BYTES", "parse_json_schema"]
+__all__ = ["MAX_NAME_STATES", "MAX_SCHEMA_DEPTH", "MAX_SOURCE_BYTES", "json_object_grammar", "parse_json_schema"]
 
 
 def parse_json_schema(text: str, *, ignore_keywords: frozenset[str] = frozenset()) -> Grammar:

@@ -52,9 +52,12 @@ def lower_object(
 
     first_required = next((index for index, member in enumerate(members) if member.required), None)
     num_starts = len(members) if first_required is None else first_required + 1
-    # tails[i] is what may follow once member i - 1 has been written. Where only one place leads to it, because the
-    # member before is required, it is written out there; a run of such members becomes one sequence.
-    shared = [index <= num_starts or not members[index - 1].required for index in range(len(members) + 1)]
+    # tails[i] is what may follow once member i - 1 has been written. Between two required members only one place leads
+    # to it, and it is written out there: a run of required members becomes one sequence.
+    shared = [
+        index <= num_starts or not (members[index - 1].required and members[index].required)
+        for index in range(len(members))
+    ]
     tails: dict[int, Expression] = {len(members): last}
     end = len(members)
     for index in range(len(members) - 1, 0, -1):

@@ -21,7 +21,7 @@ from infernix.grammar.schema.check import (
     subschemas,
     type_names,
 )
-from infernix.grammar.schema.keywords import KeywordRules
+from infernix.grammar.schema.keywords import ASSERTIONS, KeywordRules
 from infernix.grammar.schema.nodes import (
     AnyOf,
     Anything,
@@ -43,10 +43,6 @@ from infernix.grammar.schema.nodes import (
 from infernix.grammar.schema.pointers import Place, array_index, parse_reference
 from infernix.grammar.schema.source import JsonNumber, JsonValue
 from infernix.grammar.schema.values import equality_key
-
-# Keywords that speak of one type only; without any of them, all values of that type are alike.
-_OBJECT_KEYWORDS = ("properties", "required", "additionalProperties")
-_ARRAY_KEYWORDS = ("items", "minItems", "maxItems")
 
 
 @dataclass(slots=True)
@@ -70,7 +66,7 @@ class SchemaGraph:
                 chain[current] = None
                 current = node.target
                 node = self.nodes[current]
-            end = ends[current] if current in ends else None if current in chain else current
+            end = ends.get(current, None if current in chain else current)
             ends.update(dict.fromkeys((*chain, position), end))
         return [ends[position] for position in range(len(self.nodes))]
 
@@ -130,12 +126,12 @@ class _Reducer:
             reference = schema["$ref"]
             assert isinstance(reference, str)
             return Reference(self._target(reference, place.at("$ref")))
+        if ASSERTIONS.isdisjoint(schema):
+            return Anything()
         branches = self._branches(schema, place, children)
         keyword = next((keyword for keyword in ("const", "enum") if keyword in schema), None)
         if keyword is not None:
             return _literals(schema, keyword, AnyOf(branches), place)
-        if all(_is_unrestricted(branch, self._graph.ANYTHING) for branch in branches) and len(branches) == 6:
-            return Anything()
         return branches[0] if len(branches) == 1 else AnyOf(branches)
 
     def _target(self, reference: str, place: Place) -> int:
@@ -193,7 +189,8 @@ class _Reducer:
     def _object(self, schema: dict[str, JsonValue], place: Place, children: dict[tuple[str, ...], int]) -> TypedNode:
         declared = schema.get("properties", {})
         required = schema.get("required", [])
-        assert isinstance(declared, dict) and isinstance(required, list)
+        assert isinstance(declared, dict)
+        assert isinstance(required, list)
         additional: int | None = children.get(("additionalProperties",), self._graph.ANYTHING)
         closed = schema.get("additionalProperties") is False
         required_names = {name for name in required if isinstance(name, str)}
@@ -207,17 +204,6 @@ class _Reducer:
                 assert additional is not None
                 properties.append(Property(name, additional, required=True))
         return ObjectNode(tuple(properties), None if closed else additional)
-
-
-def _is_unrestricted(node: TypedNode, anything: int) -> bool:
-    return node in (
-        ObjectNode((), anything),
-        ArrayNode(anything),
-        StringNode(),
-        NumberNode(),
-        BooleanNode(),
-        NullNode(),
-    )
 
 
 def _counts(

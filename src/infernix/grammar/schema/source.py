@@ -46,7 +46,7 @@ class JsonNumber:
         return self.text if len(self.text) <= 40 else f"{self.text[:40]}…"
 
 
-JsonValue: TypeAlias = "None | bool | str | JsonNumber | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | str | JsonNumber | list[JsonValue] | dict[str, JsonValue] | None"
 
 # Strings are skipped as a whole (an unterminated one up to the end), possessively, so that the scan is linear.
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|([\[{])|([\]}])', re.DOTALL)

@@ -1,0 +1,28 @@
+"""JSON files of a model directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from infernix.errors import ModelLoadError
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The object that the file holds. Raises ModelLoadError, naming the file, where there is none."""
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ModelLoadError(f"{path}: file is missing") from None
+    except OSError as error:
+        raise ModelLoadError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ModelLoadError(f"{path}: not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise ModelLoadError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except (ValueError, RecursionError) as error:
+        raise ModelLoadError(f"{path}: not usable JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ModelLoadError(f"{path}: expected a JSON object, got {type(document).__name__}")
+    return document

@@ -1,0 +1,88 @@
+"""Tensors out of safetensors files: one file, or several with an index.
+
+Format: https://github.com/huggingface/safetensors; the index is Hugging Face's `model.safetensors.index.json`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from infernix.errors import ModelLoadError
+from infernix.models.json_files import read_json_object
+
+SINGLE_FILE_NAME = "model.safetensors"
+INDEX_FILE_NAME = "model.safetensors.index.json"
+SUPPORTED_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+class WeightFiles:
+    """The tensors of a model directory, by name.
+
+    On a CPU a tensor that is not converted stays a view of the memory-mapped file, so opening reads next to nothing.
+    """
+
+    def __init__(self, directory: Path, *, dtype: torch.dtype, device: torch.device) -> None:
+        """Opens every file and checks its header.
+
+        Raises ModelLoadError for a missing, truncated or corrupt file and for a malformed index.
+        """
+        self._dtype = dtype
+        self._device = device
+        self._file_by_tensor: dict[str, Path] = {}
+        self._open_files: dict[Path, Any] = {}
+        single, index = directory / SINGLE_FILE_NAME, directory / INDEX_FILE_NAME
+        if index.is_file() and not single.is_file():
+            self._read_index(index)
+        else:
+            self._open(single)
+            self._file_by_tensor = dict.fromkeys(self._open_files[single].keys(), single)
+        self._source = index if index in self._file_by_tensor.values() else single
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._file_by_tensor
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """The tensor `name` in the wanted number format on the wanted device.
+
+        Raises ModelLoadError, naming file and tensor, where it is missing, has another shape or an integer format.
+        """
+        path = self._file_by_tensor.get(name)
+        if path is None:
+            raise ModelLoadError(f"{self._source}: tensor {name!r} is missing")
+        try:
+            tensor: torch.Tensor = self._open_files[path].get_tensor(name)
+        except (SafetensorError, OSError, RuntimeError) as error:
+            raise ModelLoadError(f"{path}: tensor {name!r} cannot be read: {error}") from error
+        if tuple(tensor.shape) != shape:
+            raise ModelLoadError(f"{path}: tensor {name!r} has shape {list(tensor.shape)}, expected {list(shape)}")
+        if tensor.dtype not in SUPPORTED_DTYPES:
+            raise ModelLoadError(f"{path}: tensor {name!r} has the unsupported format {tensor.dtype}")
+        return tensor.to(device=self._device, dtype=self._dtype)
+
+    def _read_index(self, index: Path) -> None:
+        weight_map = read_json_object(index).get("weight_map")
+        if not isinstance(weight_map, dict) or not weight_map:
+            raise ModelLoadError(f"{index}: weight_map: expected an object that names the file of every tensor")
+        for tensor, name in weight_map.items():
+            # A plain file name only: an index must not reach outside its directory.
+            if not isinstance(name, str) or Path(name).name != name:
+                raise ModelLoadError(f"{index}: weight_map: tensor {tensor!r} is in {name!r}, which is no file name")
+            path = index.parent / name
+            if path not in self._open_files:
+                self._open(path)
+            self._file_by_tensor[tensor] = path
+        for path, file in self._open_files.items():
+            for tensor in set(file.keys()) - set(weight_map):
+                raise ModelLoadError(f"{index}: weight_map: tensor {tensor!r} of {path.name} is not named")
+
+    def _open(self, path: Path) -> None:
+        if not path.is_file():
+            raise ModelLoadError(f"{path}: weight file is missing")
+        try:
+            self._open_files[path] = safe_open(path, framework="pt")
+        except (SafetensorError, OSError) as error:
+            raise ModelLoadError(f"{path}: not a whole safetensors file: {error}") from error
