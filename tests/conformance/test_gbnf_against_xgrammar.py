@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 import xgrammar
 from numpy.typing import NDArray
+from support.recognizer import Recognizer
 from support.shared_data import shared_data
 from support.vocabularies import byte_vocabulary, spell, text_vocabulary
 
 from infernix.grammar.gbnf import parse_gbnf
-from infernix.matching import Vocabulary, compile_grammar
+from infernix.matching import Matcher, Vocabulary, compile_grammar
 
 TEXTS: dict[str, list[str]] = {
-    "arithmetic": ["x + 1 = 3\n", "(a1*(b_2 - 12)) / 7= \tz \n1=1\n", "0=0\n\n\n2*2*2=(eight)\n"],
+    "arithmetic": ["x +1 = 3\n", "(a1*(b_2 -12)) /7= \tz \n1=1\n", "0=0\n\n\n2*2*2=(eight)\n"],
     "c": [
         "int main(){int x = 5+y*2;while(x<10){x = x+1;}return\n\tx;}",
-        "float half(float x){return x/2;}char f(){for(int i = 0; i!=n; i = i+1){g(i,-i);}if(a>=b){}else{//no\n}}",
-        "int c(){/* stars * and ** // inside */h(f(1),( 2 ));}",
+        "float half(float x){return x/2;}char f(){for(int i = 0; i!=n; i = i+1){g (i, -i);}if(a>=b){}else{//no\n}}",
+        "int c(){/* stars * and ** // inside */h (f(1), ( 2 ));}",
     ],
     "chess": [
         "1. e4 e5\n2. Nf3 Nc6\n3. Bb5 a6\n",
@@ -41,76 +42,17 @@ TEXTS: dict[str, list[str]] = {
 
 # Pieces as a trained vocabulary has them: words with their space, runs of space, punctuation in clusters.
 MERGED = [
-    *(
-        "the",
-        " the",
-        " world",
-        "Hello",
-        "Hello,",
-        "world!",
-        " and",
-        " a",
-        "in",
-        "int",
-        "int ",
-        "return",
-        "main",
-        "while",
-    ),
-    *(
-        "  ",
-        "    ",
-        "\n  ",
-        "\n\n",
-        "\t",
-        " =",
-        " = ",
-        "==",
-        "<=",
-        "){",
-        "();",
-        ";}",
-        "}}",
-        "/*",
-        "*/",
-        "//",
-        "**",
-        "+1",
-    ),
-    *(
-        '":',
-        '": ',
-        '": "',
-        '","',
-        '", "',
-        '"]',
-        '{"',
-        "{\n",
-        '"}',
-        "},",
-        "[]",
-        "{}",
-        "[[",
-        "true",
-        "null",
-        "name",
-        '\\"',
-    ),
-    *("\\u00", "12", "123", "0.5", "e+", "O-O", "1. ", ". ", "Nf3", "e4", " e5", "x", "=Q", "#\n", "+\n", "+ "),
-    *("SELECT", "col", "col_", "_1", "from", "fromtable_", "where", "1=1", "=1", "(a", "a1", "b_2"),
+    *("the", " the", " world", "Hello", "Hello,", "world!", " and", " a", "in", "int", "int ", "return", "main"),
+    *("while", "  ", "    ", "\n  ", "\n\n", "\t", " =", " = ", "==", "<=", "){", "();", ";}", "}}", "/*", "*/", "//"),
+    *("**", "+1", '":', '": ', '": "', '","', '", "', '"]', '{"', "{\n", '"}', "},", "[]", "{}", "[[", "true", "null"),
+    *("name", '\\"', "\\u00", "12", "123", "0.5", "e+", "O-O", "1. ", ". ", "Nf3", "e4", " e5", "x", "=Q", "#\n"),
+    *("+\n", "+ ", "SELECT", "col", "col_", "_1", "from", "fromtable_", "where", "1=1", "=1", "(a", "a1", "b_2"),
     *("é", "ë", "在", "こん", "にち", "は、", "世界", "。", "カタ", "日本", "の", "😀"),
 ]
 # Characters cut where a byte-level vocabulary cuts them.
 CUT = [
-    b"\xe3\x81",
-    b"\x93\xe3",
-    b"\x82\x93",
-    b"\xe6\x97",
-    b"\xa5\xe6\x9c",
-    b"\xe4\xb8\x96\xe7",
-    b"\xf0\x9f",
-    b'\x98\x80"',
-    b"o\xc3",
+    *(b"\xe3\x81", b"\x93\xe3", b"\x82\x93", b"\xe6\x97", b"\xa5\xe6\x9c", b"\xe4\xb8\x96\xe7", b"\xf0\x9f"),
+    *(b'\x98\x80"', b"o\xc3"),
 ]
 ASCII = [bytes([byte]) for byte in (*b"\t\n", *range(0x20, 0x7F))]
 
@@ -142,20 +84,19 @@ class XGrammarMatcher:
         )
         compiler = xgrammar.GrammarCompiler(information, max_threads=1, cache_enabled=False)
         self._matcher = xgrammar.GrammarMatcher(compiler.compile_grammar(xgrammar.Grammar.from_ebnf(source)))
-        self._num_words = vocabulary.num_mask_words
 
-    def mask(self) -> NDArray[np.int32]:
-        row = np.full((1, self._num_words), -1, np.int32)
-        if not self._matcher.fill_next_token_bitmask(row):
-            # Everything is allowed, and the row was left as it was.
+    def fill(self, row: NDArray[np.int32]) -> None:
+        # False says that everything is allowed and that the row is as it was.
+        if not self._matcher.fill_next_token_bitmask(row[np.newaxis]):
             row[:] = -1
-        return row[0]
 
     def accept(self, token: int) -> bool:
         return bool(self._matcher.accept_token(token))
 
 
-def token_ids(row: NDArray[np.int32], vocabulary: Vocabulary) -> set[int]:
+def legal_tokens(matcher: Matcher | XGrammarMatcher, vocabulary: Vocabulary) -> set[int]:
+    row = np.zeros(vocabulary.num_mask_words, np.int32)
+    matcher.fill(row)
     bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: vocabulary.num_tokens]
     return {int(token) for token in np.flatnonzero(bits)}
 
@@ -165,31 +106,30 @@ def token_ids(row: NDArray[np.int32], vocabulary: Vocabulary) -> set[int]:
 def test_masks_along_texts(name: str, vocabulary_name: str) -> None:
     vocabulary = VOCABULARIES[vocabulary_name]
     source = shared_data(f"gbnf/{name}.gbnf").read_text(encoding="utf-8")
-    compiled = compile_grammar(parse_gbnf(source), vocabulary)
-    num_texts = 0
+    grammar = parse_gbnf(source)
+    compiled = compile_grammar(grammar, vocabulary)
+    recognizer = Recognizer(grammar)
+    num_spellings = 0
     for text in TEXTS[name]:
-        for seed in (None, 1, 2):
+        for rng in (None, Random(1), Random(2)):
             try:
-                tokens = spell(vocabulary, text.encode(), None if seed is None else Random(seed))
+                tokens = spell(vocabulary, text.encode(), rng)
             except ValueError:
                 continue
-            num_texts += 1
+            num_spellings += 1
             matcher = compiled.new_matcher()
             peer = XGrammarMatcher(xgrammar_source(name, source), vocabulary)
             for position, token in enumerate([*tokens, min(vocabulary.eos_ids)]):
-                row = np.zeros(vocabulary.num_mask_words, np.int32)
-                assert matcher.fill(row)
-                ours, theirs = token_ids(row, vocabulary), token_ids(peer.mask(), vocabulary)
-                where = f"{text!r} after {b''.join(vocabulary.token_bytes[token] for token in tokens[:position])!r}"
-                assert ours == theirs, f"{where}: only here {_spelled(ours - theirs, vocabulary)}, only there " + str(
-                    _spelled(theirs - ours, vocabulary)
-                )
-                assert token in ours, where
+                before = b"".join(vocabulary.token_bytes[token] for token in tokens[:position])
+                ours, theirs = legal_tokens(matcher, vocabulary), legal_tokens(peer, vocabulary)
+                # XGrammar 0.2.9 offers the end token at the start of english.gbnf, to which no empty text belongs. So
+                # the plain recognizer is the judge of ends, and XGrammar of everything else.
+                assert ours & vocabulary.eos_ids == (vocabulary.eos_ids if recognizer.matches(before) else set())
+                only_ours = [vocabulary.token_bytes[token] for token in ours - theirs - vocabulary.eos_ids]
+                only_theirs = [vocabulary.token_bytes[token] for token in theirs - ours - vocabulary.eos_ids]
+                assert (only_ours, only_theirs) == ([], []), f"after {before!r} of {text!r}"
+                assert token in ours, f"after {before!r} of {text!r}"
                 assert matcher.accept(token)
                 assert peer.accept(token)
             assert matcher.is_terminated
-    assert num_texts >= 3
-
-
-def _spelled(tokens: set[int], vocabulary: Vocabulary) -> list[bytes]:
-    return [vocabulary.token_bytes[token] for token in sorted(tokens)]
+    assert num_spellings >= 3

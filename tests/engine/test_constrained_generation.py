@@ -178,7 +178,7 @@ COMMA_WISHES = {nasty_token(b'"'): 3.0, nasty_token(b'", "'): 2.0}
     [({}, '"" ""'), ({"presence_penalty": 1.5}, '"", "')],
     ids=["the model's own", "the caller's"],
 )
-def test_only_the_callers_penalties_apply(compiler: GrammarCompiler, asked: dict[str, float], expected: str) -> None:
+def test_only_the_callers_penalties_apply(compiler: GrammarCompiler, asked: dict[str, Any], expected: str) -> None:
     """A penalty on a quotation mark that is in the text drives the model to a merged token."""
     script_wishes = preferring(NUM_TOKENS, {**COMMA_WISHES, nasty_token(b" "): 2.5, EOS: 2.2})
     loaded = scripted_loaded(

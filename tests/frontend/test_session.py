@@ -46,7 +46,7 @@ def commit(session: OutputSession, *tokens: int) -> str:
 def legal(session: OutputSession) -> list[int]:
     words = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
     assert session.fill_mask(words)
-    return masks.legal_ids(words, VOCABULARY.num_tokens).tolist()
+    return [int(token) for token in masks.legal_ids(words, VOCABULARY.num_tokens)]
 
 
 # Budget
@@ -254,8 +254,8 @@ def test_the_observation_tells_may_end_from_ended() -> None:
         observation = session.observe_constraint()
         assert observation is not None
         seen.append((observation.complete, observation.terminated, observation.mask_positions))
+        assert (observation.cache, observation.prepare_seconds) == (CacheAccess.BUILT, 0.25)
     assert seen == [(True, False, 1), (True, False, 2), (True, True, 3)]
-    assert (observation.cache, observation.prepare_seconds) == (CacheAccess.BUILT, 0.25)
 
 
 def test_half_a_text_is_not_complete() -> None:

@@ -149,7 +149,7 @@ def test_legal_tokens_beyond_the_twenty_best_are_reached() -> None:
 def test_drawn_tokens_have_the_target_frequencies() -> None:
     logits = np.log(np.array([8.0, 4.0, 2.0, 1.0, 5.0], dtype=np.float32))
     legal = np.array([True, True, True, True, False])
-    num_draws = 20_000
+    num_draws = 8_000
     drawn = Counter(
         sample_token(
             logits,
@@ -162,7 +162,7 @@ def test_drawn_tokens_have_the_target_frequencies() -> None:
         for position in range(num_draws)
     )
     for token, weight in enumerate((8, 4, 2, 1)):
-        assert drawn[token] / num_draws == pytest.approx(weight / 15, abs=0.015)
+        assert drawn[token] / num_draws == pytest.approx(weight / 15, abs=0.025)
     assert drawn[4] == 0
 
 

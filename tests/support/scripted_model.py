@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from infernix.models.model import SequenceCache
 from infernix.options import SamplingParameters
 
 Script = Callable[[tuple[int, ...]], ArrayLike]
@@ -47,7 +48,8 @@ class ScriptedModel:
         self.caches.append(ScriptedCache(max_tokens))
         return self.caches[-1]
 
-    def forward(self, token_ids: Sequence[int], cache: ScriptedCache, num_logits_rows: int = 1) -> torch.Tensor:
+    def forward(self, token_ids: Sequence[int], cache: SequenceCache, num_logits_rows: int = 1) -> torch.Tensor:
+        assert isinstance(cache, ScriptedCache)
         assert token_ids, "a forward pass needs a token"
         self.units.append(len(token_ids))
         cache.tokens += token_ids

@@ -1,8 +1,8 @@
 """Chat templates: messages to token ids, keeping what a message says apart from what the template says.
 
-A message may spell a control token. Rendered and tokenised as one text, that spelling would become the token, and a user
-could end a turn or speak as the system. So the contents are rendered between random marks, which tell afterwards what
-stems from a message; only the template's own text may give control tokens.
+A message may spell a control token. Rendered and tokenised as one text, that spelling would become the token, and a
+user could end a turn or speak as the system. So the contents are rendered between random marks, which tell afterwards
+what stems from a message; only the template's own text may give control tokens.
 """
 
 from __future__ import annotations

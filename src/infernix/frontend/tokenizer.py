@@ -214,7 +214,7 @@ class Tokenizer:
         return ids
 
     def _without_spellings(self, text: str) -> Iterator[str]:
-        """The text cut inside each spelling that the backend would turn into a control token, not being marked special."""
+        """The text cut inside each spelling of a control token that the backend does not know as special."""
         start = 0
         for match in self._unmarked_pattern.finditer(text):
             cut = match.start() + 1
@@ -254,7 +254,7 @@ def _read_byte_alphabet(document: dict[str, Any]) -> dict[str, int] | None:
     vocabulary = model.get("vocab") or {}
     if (document.get("pre_tokenizer") or {}).get("prepend_scheme") == "first":
         raise ModelLoadError(
-            "a tokenizer that treats the first piece of a text apart (prepend_scheme) is not supported"
+            "a tokenizer that treats the start of a text apart (prepend_scheme) is not supported"
         )
     if model.get("byte_fallback") and all(f"<0x{byte:02X}>" in vocabulary for byte in range(256)):
         return None

@@ -159,7 +159,7 @@ def _read_architecture(fields: _Fields) -> str:
     name: str = names[0]
     if name not in SUPPORTED_ARCHITECTURES:
         fields.fail(
-            "architectures", f"{_shown(name)} is not supported; supported: {', '.join(SUPPORTED_ARCHITECTURES)}"
+            "architectures", f"{_shown(name)} is not supported, only {', '.join(SUPPORTED_ARCHITECTURES)}"
         )
     return name
 

@@ -97,7 +97,7 @@ class ModelDirectory:
         return tokens
 
     def _template_source(self) -> str | None:
-        """chat_template.jinja, or `chat_template` of tokenizer_config.json: a text, or a list with one named default."""
+        """chat_template.jinja, or `chat_template` of tokenizer_config.json: a text, or a list of named ones."""
         path = self.path / "chat_template.jinja"
         if path.exists():
             try:

@@ -1,7 +1,7 @@
 """The Llama-like decoder: Llama, SmolLM2, Qwen2 and Qwen3.
 
-Per layer: x += attention(norm(x)); x += feed_forward(norm(x)), with RMS norms, rotary positions, grouped-query attention
-and a gated SiLU feed-forward block. Tensor names and layouts are those of Hugging Face checkpoints.
+Per layer: x += attention(norm(x)); x += feed_forward(norm(x)), with RMS norms, rotary positions, grouped-query
+attention and a gated SiLU feed-forward block. Tensor names and layouts are those of Hugging Face checkpoints.
 
 Letters in shapes: T new tokens, S all tokens of the sequence, Hq and Hk query and key/value heads, D head_dim.
 """
@@ -123,8 +123,8 @@ class LlamaModel:
         return self._cosines[start:end], self._sines[start:end]
 
     def _causal_mask(self, start: int, end: int) -> torch.Tensor | None:
-        """bool [T, S], True where a new token may look; None where one new token may look at everything."""
-        if end - start == 1:
+        """bool [T, S], True where a new token may look; None at the start and for a single token: no mask is needed."""
+        if start == 0 or end - start == 1:
             return None
         positions = torch.arange(end, device=self._device)
         return positions <= positions[start:].unsqueeze(1)
@@ -133,10 +133,10 @@ class LlamaModel:
 def _norm_heads(heads: torch.Tensor, layer: _Layer, config: ModelConfig) -> torch.Tensor:
     if layer.q_norm is None or layer.k_norm is None:
         return heads
-    q, k = heads.split((config.num_heads, config.num_kv_heads), dim=1)
     shape = (config.head_dim,)
-    q = F.rms_norm(q, shape, layer.q_norm, config.rms_norm_eps)
-    return torch.cat((q, F.rms_norm(k, shape, layer.k_norm, config.rms_norm_eps)), dim=1)
+    q = F.rms_norm(heads[:, : config.num_heads], shape, layer.q_norm, config.rms_norm_eps)
+    k = F.rms_norm(heads[:, config.num_heads :], shape, layer.k_norm, config.rms_norm_eps)
+    return torch.cat((q, k), dim=1)
 
 
 def _rotate(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
@@ -147,12 +147,17 @@ def _rotate(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> 
 def _attend(q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     """q [T, Hq, D] over keys and values [Hk, S, D] -> [T, Hq D]."""
     num_new, num_q, head_dim = q.shape
-    if mask is None:
+    if num_new == 1:
         # One token: the query heads of a group stand where several tokens would, so keys are not repeated.
         grouped = q.view(1, keys.shape[0], num_q // keys.shape[0], head_dim)
         return F.scaled_dot_product_attention(grouped, keys.unsqueeze(0), values.unsqueeze(0)).reshape(1, -1)
     attended = F.scaled_dot_product_attention(
-        q.transpose(0, 1).unsqueeze(0), keys.unsqueeze(0), values.unsqueeze(0), attn_mask=mask, enable_gqa=True
+        q.transpose(0, 1).unsqueeze(0),
+        keys.unsqueeze(0),
+        values.unsqueeze(0),
+        attn_mask=mask,
+        is_causal=mask is None,
+        enable_gqa=True,
     )
     return attended[0].transpose(0, 1).reshape(num_new, num_q * head_dim)
 

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from infernix.errors import InvalidChoice, InvalidJsonSchema, InvalidOptions
+from infernix.options import (
+    ConstraintKind,
+    OutputConstraint,
+    RequestOptions,
+    SamplingOptions,
+    SamplingParameters,
+    resolve_sampling,
+)
+
+RANGES = {
+    "temperature": (0.0, 2.0),
+    "top_p": (0.0, 1.0),
+    "min_p": (0.0, 1.0),
+    "presence_penalty": (-2.0, 2.0),
+    "frequency_penalty": (-2.0, 2.0),
+    "top_k": (0, 2**31 - 1),
+    "seed": (0, 2**64 - 1),
+}
+
+
+@pytest.mark.parametrize(("name", "bounds"), RANGES.items())
+def test_both_ends_of_a_range_belong_to_it(name: str, bounds: tuple[float, float]) -> None:
+    for value in bounds:
+        assert getattr(SamplingOptions(**{name: value}), name) == value  # type: ignore[arg-type]
+    step = 1 if name in ("top_k", "seed") else 0.001
+    for value in (bounds[0] - step, bounds[1] + step):
+        with pytest.raises(InvalidOptions, match=f"{name}: .* is outside") as caught:
+            SamplingOptions(**{name: value})  # type: ignore[arg-type]
+        assert caught.value.field == name
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, True, "1", [1], 1j])
+def test_what_is_no_number_of_the_range_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidOptions, match=name):
+        SamplingOptions(**{name: value})
+
+
+@pytest.mark.parametrize("value", [-1, 2**31, 1.0, True, "5"])
+def test_the_output_budget_is_an_integer(value: Any) -> None:
+    with pytest.raises(InvalidOptions, match="max_new_tokens"):
+        RequestOptions(max_new_tokens=value)
+
+
+def test_what_is_no_constraint_or_no_sampling_is_refused() -> None:
+    with pytest.raises(InvalidOptions, match="constraint"):
+        RequestOptions(constraint='root ::= "a"')  # type: ignore[arg-type]
+    with pytest.raises(InvalidOptions, match="sampling"):
+        RequestOptions(sampling=SamplingParameters())  # type: ignore[arg-type]
+
+
+def test_greedy_is_temperature_zero_and_nothing_else() -> None:
+    assert SamplingOptions.greedy() == SamplingOptions(temperature=0.0)
+
+
+DEFAULTS = SamplingParameters(0.7, 20, 0.8, 0.05, presence_penalty=1.5, frequency_penalty=0.5, seed=9)
+
+
+def test_free_requests_take_what_they_leave_out_from_the_model() -> None:
+    assert resolve_sampling(SamplingOptions(), DEFAULTS, constrained=False) == DEFAULTS
+    chosen = SamplingOptions(0.0, 0, 1.0, 0.0, presence_penalty=0.0, frequency_penalty=0.0, seed=0)
+    assert resolve_sampling(chosen, DEFAULTS, constrained=False) == SamplingParameters(0.0, 0, 1.0, 0.0)
+
+
+def test_constrained_requests_drop_the_models_penalties_and_keep_the_callers() -> None:
+    resolved = resolve_sampling(SamplingOptions(frequency_penalty=-0.25), DEFAULTS, constrained=True)
+    assert resolved == SamplingParameters(0.7, 20, 0.8, 0.05, presence_penalty=0.0, frequency_penalty=-0.25, seed=9)
+
+
+# Constraints
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+def test_a_schema_may_be_text_a_document_or_a_class() -> None:
+    text = '{"properties": {"b": {}, "a": {}}}'
+    assert OutputConstraint.json_schema(text).source == text
+    assert OutputConstraint.json_schema(json.loads(text)).source == text  # the order of properties is kept
+    assert json.loads(OutputConstraint.json_schema(Person).source) == Person.model_json_schema()
+    assert OutputConstraint.json_schema(True).source == "true"
+
+
+@pytest.mark.parametrize("schema", [7, None, [1], {"const": float("nan")}, {"const": object()}, {"enum": {1, 2}}])
+def test_a_schema_that_json_cannot_express_is_refused(schema: Any) -> None:
+    with pytest.raises(InvalidJsonSchema):
+        OutputConstraint.json_schema(schema)
+
+
+def test_a_schema_that_holds_itself_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    schema["items"] = schema
+    with pytest.raises(InvalidJsonSchema):
+        OutputConstraint.json_schema(schema)
+
+
+def test_choices_keep_their_bytes_and_their_order() -> None:
+    constraint = OutputConstraint.choice(iter(["b ", "", "é", "b "]))
+    assert constraint == OutputConstraint(ConstraintKind.CHOICE, choices=("b ", "", "é", "b "))
+
+
+def test_choices_are_a_list_of_strings() -> None:
+    with pytest.raises(InvalidChoice, match="not one string"):
+        OutputConstraint.choice("yes")
+    with pytest.raises(InvalidChoice, match="at entry 1") as caught:
+        OutputConstraint.choice(["yes", 1])  # type: ignore[list-item]
+    assert caught.value.index == 1
+
+
+@pytest.mark.parametrize("make", [OutputConstraint.grammar, OutputConstraint.regex])
+def test_a_source_is_text(make: Any) -> None:
+    assert make("").source == ""
+    with pytest.raises(InvalidOptions):
+        make(b"a")
+
+
+def test_constraints_are_values() -> None:
+    assert len({OutputConstraint.regex("a"), OutputConstraint.regex("a"), OutputConstraint.grammar("a")}) == 2
