@@ -14,7 +14,6 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from models.tiny import load, reference_logits, tiny_model
 from safetensors.torch import load_file
 from transformers import LlamaForCausalLM, PreTrainedModel
 
@@ -22,6 +21,7 @@ from infernix.errors import ModelLoadError
 from infernix.models import embedded, open_model
 from infernix.models.embedded import embedded_model_directory
 from infernix.models.gguf_conversion import convert_gguf
+from models.tiny import load, reference_logits, tiny_model
 
 GGUF_NAMES = {
     "model.embed_tokens": "token_embd",
@@ -133,7 +133,7 @@ def test_numbers_survive_the_conversion(tmp_path: Path, package: Path) -> None:
 
 
 def test_quantised_tensors_are_unpacked(tmp_path: Path) -> None:
-    model = tiny_model("llama", vocab_size=len(TOKENS), hidden_size=64, num_hidden_layers=1, tie_word_embeddings=True)
+    model = tiny_model("llama", vocab_size=len(TOKENS), hidden_size=96, num_hidden_layers=1, tie_word_embeddings=True)
     source = tmp_path / "plain.gguf"
     write_gguf(source, model)
     packed = tmp_path / "packed.gguf"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from models.tiny import VOCAB_SIZE, load, reference_logits, tiny_model
 
 from infernix.models.cache import KVCache
 from infernix.models.llama import LlamaModel
+from models.tiny import VOCAB_SIZE, load, reference_logits, tiny_model
 
 LLAMA3_SCALING = {
     "rope_type": "llama3",

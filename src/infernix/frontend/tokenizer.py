@@ -67,6 +67,10 @@ class Tokenizer:
         if not self.eos_ids:
             raise ModelLoadError("no end-of-sequence token is named")
         added = document.get("added_tokens") or []
+        for entry in added:
+            # The library numbers an added token anew where the file's own id does not fit its vocabulary.
+            if self._backend.token_to_id(entry["content"]) != entry["id"]:
+                raise ModelLoadError(f"added token {entry['content']!r} cannot have the id {entry['id']}")
         self._added = {int(entry["id"]): str(entry["content"]) for entry in added}
         control = [
             entry for entry in added if entry["special"] or entry["content"] in framing or entry["id"] in self.eos_ids
@@ -253,9 +257,7 @@ def _read_byte_alphabet(document: dict[str, Any]) -> dict[str, int] | None:
         return {character: byte for byte, character in enumerate(_byte_level_characters())}
     vocabulary = model.get("vocab") or {}
     if (document.get("pre_tokenizer") or {}).get("prepend_scheme") == "first":
-        raise ModelLoadError(
-            "a tokenizer that treats the start of a text apart (prepend_scheme) is not supported"
-        )
+        raise ModelLoadError("a tokenizer that treats the start of a text apart (prepend_scheme) is not supported")
     if model.get("byte_fallback") and all(f"<0x{byte:02X}>" in vocabulary for byte in range(256)):
         return None
     raise ModelLoadError("a BPE tokenizer that is neither byte-level nor has byte fallback is not supported")

@@ -8,6 +8,7 @@ from infernix.grammar import ir
 from infernix.grammar.choice import build_choice
 from infernix.grammar.gbnf import parse_gbnf
 from infernix.grammar.regex import parse_regex
+from infernix.grammar.schema import json_object_grammar, parse_json_schema
 from infernix.options import ConstraintKind, OutputConstraint
 
 
@@ -17,8 +18,6 @@ def build_grammar(constraint: OutputConstraint, token_error: Callable[[int], str
     `token_error(id)` says why a grammar's text may not name a token, None where it may; without it (no vocabulary at
     hand) every id is taken.
     """
-    from infernix.grammar.schema import json_object_grammar, parse_json_schema
-
     match constraint.kind:
         case ConstraintKind.GRAMMAR:
             return parse_gbnf(constraint.source, token_error=token_error)

@@ -30,11 +30,13 @@ TOKEN_BEGIN = 6  # state -> first row of TOKEN_EDGES; one row more than states
 TOKEN_EDGES = 7  # token set, target state
 LOOPS = 8  # minimum, maximum or UNBOUNDED, body rule, return state
 RULES = 9  # start state, nullable
+STATE_LOOPS = 27  # atoms that lead back to the state; atoms that run through a loop's body from it: LOOP_SETS rows
+LOOP_SETS = 28  # low and high word of a set of atoms
 # Tables that grow.
 NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
-CONFIGURATIONS = 11  # first item, number of items, may end, hash
+CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, canonical or UNKNOWN
 ITEMS = 12  # state, frame
-FRAMES = 13  # first pair, number of pairs, first frame of the unit, frames in the unit, hash, hash of the unit, stamp
+FRAMES = 13  # first pair, number of pairs, first frame of the unit, frames in the unit, hash, hash of the unit, stamp, canonical
 PAIRS = 14  # return state (num_states + loop for a loop), parent frame, count
 CONFIGURATION_SLOTS = 15  # open addressing: configuration + 1, or 0
 FRAME_SLOTS = 16  # open addressing: 2 * frame + 1, or 2 * first frame of a cyclic unit + 2, or 0
@@ -49,7 +51,7 @@ INHERITS = 23  # heir, ancestor: all pairs of the ancestor belong to the heir
 STACK = 24  # component search: provisional frame, next link; and a second stack in the third column
 SORTED = 25  # return state, parent, count: pairs in canonical order; or state, frame, 0: items
 RELATION = 26  # bisimulation candidates and their relation
-NUM_TABLES = 27
+NUM_TABLES = 29
 
 CAPACITY = 32
 COUNT = 64
@@ -59,7 +61,8 @@ STAMP = 98  # number of the current closure step
 MAY_END = 99  # the closure reached the accept state
 FULL = 100  # the table that has to grow + 1, or 0
 LIMIT = 101  # the bound that was met, or 0
-CONTROL_LENGTH = 102
+MAX_TOKEN_BYTES = 102  # longest token, as far as masks can look ahead
+CONTROL_LENGTH = 103
 
 ROW_WIDTHS = np.ones(NUM_TABLES, np.int64)
 for _table, _width in {
@@ -67,9 +70,11 @@ for _table, _width in {
     TOKEN_EDGES: 2,
     LOOPS: 4,
     RULES: 2,
-    CONFIGURATIONS: 4,
+    STATE_LOOPS: 2,
+    LOOP_SETS: 2,
+    CONFIGURATIONS: 7,
     ITEMS: 2,
-    FRAMES: 7,
+    FRAMES: 8,
     PAIRS: 3,
     WORK: 2,
     WORK_SLOTS: 3,
@@ -88,6 +93,7 @@ NO_TARGET = -1
 NO_LOOP = -1
 NO_FRAME = -1
 UNBOUNDED = -1
+NO_LIMIT = 1 << 30  # iterations left where nothing is counted
 UNKNOWN = -1
 DEAD = 0  # the configuration without items
 ACCEPT_STATE = 0

@@ -75,7 +75,7 @@ def begin_step(A: Arena, C: Control) -> None:
             for row in range(C[CAPACITY + table]):
                 A[C[table] + row * width] = 0
         for row in range(C[COUNT + FRAMES]):
-            A[C[FRAMES] + 7 * row + 6] = 0
+            A[C[FRAMES] + 8 * row + 6] = 0
         C[STAMP] = 0
     C[STAMP] += 1
     C[COUNT + WORK] = 0
@@ -172,8 +172,8 @@ def _add_pair(A: Arena, C: Control, provisional: int, return_state: int, parent:
 def _inherit(A: Arena, C: Control, heir: int, frame: int) -> None:
     """A tail call: `heir` returns wherever `frame` returns."""
     if frame >= 0:
-        begin = A[C[FRAMES] + 7 * frame]
-        num_pairs = A[C[FRAMES] + 7 * frame + 1]
+        begin = A[C[FRAMES] + 8 * frame]
+        num_pairs = A[C[FRAMES] + 8 * frame + 1]
         if num_pairs > MAX_COPIED_PAIRS:
             _add_pair(A, C, heir, FINAL_STATE, frame, 0)
             return
@@ -257,7 +257,7 @@ def close_step(A: Arena, C: Control) -> None:
             C[MAY_END] = 1
             continue
         if flags & FINAL and frame >= 0:
-            row = C[FRAMES] + 7 * frame
+            row = C[FRAMES] + 8 * frame
             if A[row + 6] != C[STAMP]:
                 A[row + 6] = C[STAMP]
                 for pair_row in range(A[row], A[row] + A[row + 1]):

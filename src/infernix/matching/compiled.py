@@ -24,7 +24,7 @@ class CompiledGrammar:
     """
 
     def __init__(self, grammar: ir.Grammar, index: VocabularyIndex) -> None:
-        self.configurations = ConfigurationTable(grammar)
+        self.configurations = ConfigurationTable(grammar, max(index.trie.max_token_bytes, 1))
         self.index = index
         self._members = [index.members(token_set) for token_set in self.configurations.token_sets]
         self._membership: NDArray[np.uint8] = (
@@ -81,9 +81,23 @@ class CompiledGrammar:
         known = self._rows.get(configuration)
         if known is not None:
             return known
-        row = np.zeros(self.vocabulary.num_mask_words, np.uint32)
+        clamped = self.configurations.clamped(configuration)
+        shared = self._rows.get(clamped)
+        if shared is None:
+            shared = self._rows[clamped] = self._work_out_row(clamped)
+        self._rows[configuration] = shared
+        return shared
+
+    def _work_out_row(self, configuration: int) -> NDArray[np.int32]:
         trie = self.index.trie
-        self.configurations.fill_text_bits(trie, np.zeros(trie.max_depth + 1, np.int32), configuration, row)
+        loop_atoms, num_iterations = self.configurations.loop_of(configuration)
+        if num_iterations >= trie.max_token_characters:
+            row = self.index.row_of_atoms(loop_atoms).copy()
+        else:
+            loop_atoms = 0
+            row = np.zeros(self.vocabulary.num_mask_words, np.uint32)
+        path = np.zeros(trie.max_token_bytes + 1, np.int32)
+        self.configurations.fill_text_bits(trie, path, configuration, loop_atoms, row)
         for token_set in self.configurations.open_token_sets(configuration):
             row |= self._set_rows[token_set]
         if self.may_end(configuration):
@@ -92,6 +106,4 @@ class CompiledGrammar:
             self._rows.clear()
             self._distinct_rows.clear()
         content = row.tobytes()
-        shared = self._distinct_rows.setdefault(content, np.frombuffer(content, np.int32))
-        self._rows[configuration] = shared
-        return shared
+        return self._distinct_rows.setdefault(content, np.frombuffer(content, np.int32))

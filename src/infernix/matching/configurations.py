@@ -12,9 +12,10 @@ from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.matching import arena
 from infernix.matching.arena import new_arena
-from infernix.matching.interning import initialize, rebuild_slots, start_configuration
+from infernix.matching.interning import clamped_configuration, initialize, rebuild_slots, start_configuration
+from infernix.matching.loops import loop_tables
 from infernix.matching.network import build_network
-from infernix.matching.stepping import collect_token_sets, fill_text_bits, step_bytes, step_token
+from infernix.matching.stepping import collect_token_sets, fill_text_bits, loop_of, step_bytes, step_token
 from infernix.matching.trie import TokenTrie
 
 DEAD = arena.DEAD
@@ -33,11 +34,15 @@ class ConfigurationTable:
     bound is met.
     """
 
-    def __init__(self, grammar: ir.Grammar) -> None:
+    def __init__(self, grammar: ir.Grammar, max_token_bytes: int = 1) -> None:
+        """max_token_bytes: the longest token that masks will be asked about."""
         network = build_network(grammar)
         self.token_sets: tuple[ir.TokenSet, ...] = network.token_sets
         self._lock = threading.Lock()
-        self._arena, self._control = new_arena(network.tables, network.num_states, network.num_classes)
+        self._arena, self._control = new_arena(
+            {**network.tables, **loop_tables(network)}, network.num_states, network.num_classes
+        )
+        self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
         initialize(self._arena, self._control)
         self.start: int = self._run(lambda: start_configuration(self._arena, self._control, network.root_rule))
 
@@ -66,19 +71,46 @@ class ConfigurationTable:
     def may_end(self, configuration: int) -> bool:
         """Whether the text so far belongs to the language."""
         with self._lock:
-            return bool(self._arena[self._control[arena.CONFIGURATIONS] + 4 * configuration + 2])
+            return bool(self._arena[self._control[arena.CONFIGURATIONS] + 7 * configuration + 2])
 
     def allowed_bytes(self, configuration: int) -> list[int]:
         """The bytes that can follow, ascending."""
         return [byte for byte in range(256) if self.step_byte(configuration, byte) != DEAD]
 
+    def clamped(self, configuration: int) -> int:
+        """The configuration that stands for all with the same mask that differ only in bounds a token cannot reach."""
+        return self._run(lambda: clamped_configuration(self._arena, self._control, configuration))
+
+    def loop_of(self, configuration: int) -> tuple[int, int]:
+        """A set of atoms that may follow in any order and number up to the second figure."""
+        with self._lock:
+            return loop_of(self._arena, self._control, configuration)
+
     def fill_text_bits(
-        self, trie: TokenTrie, path: NDArray[np.int32], configuration: int, row: NDArray[np.uint32]
+        self,
+        trie: TokenTrie,
+        path: NDArray[np.int32],
+        configuration: int,
+        known_atoms: int,
+        row: NDArray[np.uint32],
     ) -> None:
-        """Sets the bit of every text token that can follow; row: uint32 [num_mask_words], path: int32 [depth + 1]."""
+        """Sets the bit of every text token that can follow, but for those made of `known_atoms` alone.
+
+        row: uint32 [num_mask_words], path: int32 [max_token_bytes + 1].
+        """
 
         def run() -> int:
-            fill_text_bits(self._arena, self._control, trie.nodes, trie.token_ids, path, configuration, row)
+            fill_text_bits(
+                self._arena,
+                self._control,
+                trie.nodes,
+                trie.atoms,
+                trie.token_ids,
+                path,
+                configuration,
+                known_atoms,
+                row,
+            )
             return DEAD
 
         self._run(run)

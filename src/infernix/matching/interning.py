@@ -25,8 +25,10 @@ from infernix.matching.arena import (
     LIMIT,
     LINKS,
     LOOPS,
+    MAX_TOKEN_BYTES,
     MAY_END,
     NEXT,
+    NO_LIMIT,
     NUM_CLASSES,
     NUM_STATES,
     PAIRS,
@@ -36,7 +38,9 @@ from infernix.matching.arena import (
     RULES,
     SORTED,
     STACK,
+    STATE_LOOPS,
     UNBOUNDED,
+    UNKNOWN,
     WORK,
     Arena,
     Control,
@@ -178,7 +182,7 @@ def _append_frame(A: Arena, C: Control, begin: int, num_rows: int, unit_begin: i
         A[target + 1] = unit_begin + parent - LOCAL if parent >= LOCAL else parent
         A[target + 2] = A[source + 2]
     C[COUNT + PAIRS] = first_pair + num_rows
-    row = C[FRAMES] + 7 * frame
+    row = C[FRAMES] + 8 * frame
     hash_value = _hash_rows(A, 3, C[PAIRS] + 3 * first_pair, num_rows)
     A[row] = first_pair
     A[row + 1] = num_rows
@@ -187,6 +191,7 @@ def _append_frame(A: Arena, C: Control, begin: int, num_rows: int, unit_begin: i
     A[row + 4] = hash_value
     A[row + 5] = 0
     A[row + 6] = 0
+    A[row + 7] = UNKNOWN
     C[COUNT + FRAMES] = frame + 1
     _insert_slot(A, C, FRAME_SLOTS, hash_value, 2 * frame + 1)
 
@@ -203,16 +208,12 @@ def _has_room(C: Control, num_frames: int, num_pairs: int) -> bool:
 
 
 @inner
-def _intern_acyclic(A: Arena, C: Control, provisional: int) -> None:
-    owner = C[PROVISIONAL] + 7 * provisional
-    num_rows = _canonical_pairs(A, C, provisional, 0)
-    if num_rows < 0:
-        return
+def _find_or_append(A: Arena, C: Control, num_rows: int) -> int:
+    """The acyclic frame whose pairs are the first rows of SORTED; meaningless on FULL."""
     rows = C[SORTED]
     if num_rows == 1 and A[rows] == FINAL_STATE:
         # Returning to a state that only returns is returning to where the parent returns.
-        A[owner + 3] = A[rows + 1]
-        return
+        return int(A[rows + 1])
     hash_value = _hash_rows(A, 3, rows, num_rows)
     last_slot = C[CAPACITY + FRAME_SLOTS] - 1
     slot = hash_value & last_slot
@@ -220,19 +221,78 @@ def _intern_acyclic(A: Arena, C: Control, provisional: int) -> None:
         entry = int(A[C[FRAME_SLOTS] + slot]) - 1
         if entry % 2 == 0:
             frame = entry // 2
-            row = C[FRAMES] + 7 * frame
+            row = C[FRAMES] + 8 * frame
             if (
                 A[row + 4] == hash_value
                 and A[row + 1] == num_rows
                 and _same_rows(A, C[PAIRS] + 3 * A[row], rows, num_rows)
             ):
-                A[owner + 3] = frame
-                return
+                return frame
         slot = (slot + 1) & last_slot
+    frame = C[COUNT + FRAMES]
     if _has_room(C, 1, num_rows):
-        frame = C[COUNT + FRAMES]
         _append_frame(A, C, 0, num_rows, frame, 1)
-        A[owner + 3] = frame
+    return int(frame)
+
+
+@inner
+def _intern_acyclic(A: Arena, C: Control, provisional: int) -> None:
+    num_rows = _canonical_pairs(A, C, provisional, 0)
+    if num_rows < 0:
+        return
+    frame = _find_or_append(A, C, num_rows)
+    if C[FULL] == 0:
+        _settle_clamped(A, C, frame)
+        A[C[PROVISIONAL] + 7 * provisional + 3] = frame
+
+
+@inner
+def _clamped_count(A: Arena, C: Control, loop: int, count: int) -> int:
+    """The count that stands for all those which no single token can tell apart.
+
+    One token returns from a body at most MAX_TOKEN_BYTES times, so only bounds nearer than that matter.
+    """
+    minimum = int(A[C[LOOPS] + 4 * loop])
+    maximum = int(A[C[LOOPS] + 4 * loop + 1])
+    reach = C[MAX_TOKEN_BYTES]
+    if count + reach < minimum:
+        return int(minimum - reach - 1)
+    if count + 1 >= minimum and maximum != UNBOUNDED and count + reach < maximum:
+        return int(maximum - reach - 1)
+    return count
+
+
+@inner
+def _settle_clamped(A: Arena, C: Control, frame: int) -> None:
+    """Finds the frame's clamped form: the same with counts and parents clamped. Its parents' are settled already."""
+    row = C[FRAMES] + 8 * frame
+    if A[row + 7] != UNKNOWN:
+        return
+    num_rows = int(A[row + 1])
+    if num_rows > C[CAPACITY + SORTED]:
+        C[FULL] = SORTED + 1
+        return
+    changed = False
+    for i in range(num_rows):
+        pair = C[PAIRS] + 3 * (A[row] + i)
+        target = C[SORTED] + 3 * i
+        return_state = int(A[pair])
+        parent = int(A[C[FRAMES] + 8 * A[pair + 1] + 7])
+        count = int(A[pair + 2])
+        if return_state >= C[NUM_STATES]:
+            count = _clamped_count(A, C, return_state - C[NUM_STATES], count)
+        changed = changed or parent != A[pair + 1] or count != A[pair + 2]
+        A[target] = return_state
+        A[target + 1] = parent
+        A[target + 2] = count
+    clamped = frame
+    if changed:
+        num_rows = _drop_dominated_counts(A, C, 0, _sort_rows(A, C, 0, num_rows))
+        clamped = _find_or_append(A, C, num_rows)
+        if C[FULL] != 0:
+            return
+        A[C[FRAMES] + 8 * clamped + 7] = clamped
+    A[row + 7] = clamped
 
 
 @inner
@@ -263,8 +323,8 @@ def _frames_match(A: Arena, C: Control, member: int, frame: int, num_candidates:
     """Every pair of either side has its like on the other."""
     begin = C[SORTED] + 3 * A[member + 1]
     num_rows = A[member + 2]
-    first_pair = C[PAIRS] + 3 * A[C[FRAMES] + 7 * frame]
-    num_pairs = A[C[FRAMES] + 7 * frame + 1]
+    first_pair = C[PAIRS] + 3 * A[C[FRAMES] + 8 * frame]
+    num_pairs = A[C[FRAMES] + 8 * frame + 1]
     if num_rows > MAX_PAIRS_COMPARED or num_pairs > MAX_PAIRS_COMPARED:
         return False
     for i in range(num_rows):
@@ -301,8 +361,8 @@ def _unit_is_known_by_behaviour(A: Arena, C: Control, first: int, size: int) -> 
             parent = int(A[C[SORTED] + 3 * (A[member + 1] + i) + 1])
             if parent >= LOCAL:
                 continue
-            unit_begin = int(A[C[FRAMES] + 7 * parent + 2])
-            for frame in range(unit_begin, unit_begin + A[C[FRAMES] + 7 * parent + 3]):
+            unit_begin = int(A[C[FRAMES] + 8 * parent + 2])
+            for frame in range(unit_begin, unit_begin + A[C[FRAMES] + 8 * parent + 3]):
                 if num_candidates < MAX_CANDIDATES and _candidate(A, C, num_candidates, frame) < 0:
                     A[C[RELATION] + num_candidates] = frame
                     num_candidates += 1
@@ -337,11 +397,11 @@ def _unit_is_known_by_behaviour(A: Arena, C: Control, first: int, size: int) -> 
 @inner
 def _unit_equals(A: Arena, C: Control, first: int, size: int, unit_begin: int) -> bool:
     """Whether a stored unit has the canonical form of the new one."""
-    if A[C[FRAMES] + 7 * unit_begin + 3] != size:
+    if A[C[FRAMES] + 8 * unit_begin + 3] != size:
         return False
     for k in range(size):
         member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
-        frame = C[FRAMES] + 7 * (unit_begin + k)
+        frame = C[FRAMES] + 8 * (unit_begin + k)
         if A[frame + 1] != A[member + 2]:
             return False
         for i in range(A[member + 2]):
@@ -394,7 +454,7 @@ def _intern_cyclic(A: Arena, C: Control, first: int, size: int) -> None:
         entry = int(A[C[FRAME_SLOTS] + slot]) - 1
         if entry % 2 == 1:
             known = entry // 2
-            if A[C[FRAMES] + 7 * known + 5] == hash_value and _unit_equals(A, C, first, size, known):
+            if A[C[FRAMES] + 8 * known + 5] == hash_value and _unit_equals(A, C, first, size, known):
                 unit_begin = known
                 found = True
         slot = (slot + 1) & last_slot
@@ -404,7 +464,9 @@ def _intern_cyclic(A: Arena, C: Control, first: int, size: int) -> None:
         for k in range(size):
             member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
             _append_frame(A, C, int(A[member + 1]), int(A[member + 2]), unit_begin, size)
-        A[C[FRAMES] + 7 * unit_begin + 5] = hash_value
+            # Counts inside a cycle are left as they are: its masks are right, only not shared.
+            A[C[FRAMES] + 8 * (unit_begin + k) + 7] = unit_begin + k
+        A[C[FRAMES] + 8 * unit_begin + 5] = hash_value
         _insert_slot(A, C, FRAME_SLOTS, hash_value, 2 * unit_begin + 2)
     for k in range(size):
         A[C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2] + 3] = unit_begin + k
@@ -520,7 +582,7 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
     slot = hash_value & last_slot
     while A[C[CONFIGURATION_SLOTS] + slot] != 0:
         configuration = int(A[C[CONFIGURATION_SLOTS] + slot]) - 1
-        row = C[CONFIGURATIONS] + 4 * configuration
+        row = C[CONFIGURATIONS] + 7 * configuration
         if A[row + 3] == hash_value and A[row + 1] == num_items and A[row + 2] == C[MAY_END]:
             first_item = C[ITEMS] + 2 * A[row]
             same = True
@@ -543,14 +605,83 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
         A[C[ITEMS] + 2 * (first_row + i)] = A[rows + 3 * i]
         A[C[ITEMS] + 2 * (first_row + i) + 1] = A[rows + 3 * i + 1]
     C[COUNT + ITEMS] = first_row + num_items
-    row = C[CONFIGURATIONS] + 4 * configuration
+    row = C[CONFIGURATIONS] + 7 * configuration
     A[row] = first_row
     A[row + 1] = num_items
     A[row + 2] = C[MAY_END]
     A[row + 3] = hash_value
+    A[row + 6] = UNKNOWN
+    _set_loop(A, C, configuration)
     C[COUNT + CONFIGURATIONS] = configuration + 1
     _insert_slot(A, C, CONFIGURATION_SLOTS, hash_value, configuration + 1)
     return int(configuration)
+
+
+@inner
+def _set_loop(A: Arena, C: Control, configuration: int) -> None:
+    """Notes the largest set of atoms that some item goes round on, and for how many characters it can."""
+    row = C[CONFIGURATIONS] + 7 * configuration
+    best_set = 0
+    best_left = 0
+    for item_row in range(A[row], A[row] + A[row + 1]):
+        item = C[ITEMS] + 2 * item_row
+        state = A[item]
+        own = int(A[C[STATE_LOOPS] + 2 * state])
+        if own > best_set or (own == best_set and own != 0):
+            best_set = own
+            best_left = NO_LIMIT
+        body = int(A[C[STATE_LOOPS] + 2 * state + 1])
+        if body == 0 or body < best_set:
+            continue
+        frame = C[FRAMES] + 8 * A[item + 1]
+        for pair_row in range(A[frame], A[frame] + A[frame + 1]):
+            pair = C[PAIRS] + 3 * pair_row
+            if A[pair] < C[NUM_STATES]:
+                continue
+            loop = C[LOOPS] + 4 * (A[pair] - C[NUM_STATES])
+            if A[C[RULES] + 2 * A[loop + 2]] != state:
+                continue
+            left = NO_LIMIT
+            if A[loop + 1] != UNBOUNDED:
+                left = int(A[loop + 1] - A[pair + 2])
+            if body > best_set or left > best_left:
+                best_set = body
+                best_left = left
+    A[row + 4] = best_set
+    A[row + 5] = best_left
+
+
+@kernel
+def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
+    """The configuration with the same mask that stands for all that differ in far away bounds only.
+
+    Meaningless if FULL is set afterwards.
+    """
+    known = int(A[C[CONFIGURATIONS] + 7 * configuration + 6])
+    if known != UNKNOWN:
+        return known
+    row = C[CONFIGURATIONS] + 7 * configuration
+    num_items = int(A[row + 1])
+    if num_items > C[CAPACITY + SORTED]:
+        C[FULL] = SORTED + 1
+        return DEAD
+    changed = False
+    for i in range(num_items):
+        item = C[ITEMS] + 2 * (A[row] + i)
+        target = C[SORTED] + 3 * i
+        A[target] = A[item]
+        A[target + 1] = A[C[FRAMES] + 8 * A[item + 1] + 7]
+        A[target + 2] = 0
+        changed = changed or A[target + 1] != A[item + 1]
+    clamped = configuration
+    if changed:
+        C[MAY_END] = A[row + 2]
+        clamped = _intern_configuration(A, C, _sort_rows(A, C, 0, num_items))
+        if C[FULL] != 0:
+            return DEAD
+        A[C[CONFIGURATIONS] + 7 * clamped + 6] = clamped
+    A[C[CONFIGURATIONS] + 7 * configuration + 6] = clamped
+    return clamped
 
 
 @kernel
@@ -563,6 +694,7 @@ def initialize(A: Arena, C: Control) -> None:
     A[C[SORTED] + 1] = ROOT_FRAME
     A[C[SORTED] + 2] = 0
     _append_frame(A, C, 0, 1, 0, 1)
+    A[C[FRAMES] + 7] = ROOT_FRAME
 
 
 @kernel
@@ -581,10 +713,10 @@ def rebuild_slots(A: Arena, C: Control) -> None:
         for slot in range(C[CAPACITY + table]):
             A[C[table] + slot] = 0
     for configuration in range(1, C[COUNT + CONFIGURATIONS]):
-        hash_value = int(A[C[CONFIGURATIONS] + 4 * configuration + 3])
+        hash_value = int(A[C[CONFIGURATIONS] + 7 * configuration + 3])
         _insert_slot(A, C, CONFIGURATION_SLOTS, hash_value, configuration + 1)
     for frame in range(C[COUNT + FRAMES]):
-        row = C[FRAMES] + 7 * frame
+        row = C[FRAMES] + 8 * frame
         _insert_slot(A, C, FRAME_SLOTS, int(A[row + 4]), 2 * frame + 1)
         if A[row + 5] != 0:
             _insert_slot(A, C, FRAME_SLOTS, int(A[row + 5]), 2 * frame + 2)

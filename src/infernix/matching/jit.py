@@ -21,7 +21,7 @@ import numba
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-_KERNEL_SOURCES = ("arena.py", "closure.py", "interning.py", "jit.py", "stepping.py", "trie.py")
+_KERNEL_SOURCES = ("arena.py", "atoms.py", "closure.py", "interning.py", "jit.py", "stepping.py", "trie.py")
 
 
 @cache

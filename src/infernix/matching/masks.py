@@ -20,6 +20,7 @@ class VocabularyIndex:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
+        self._rows_of_atoms: dict[int, NDArray[np.uint32]] = {}
 
     @cached_property
     def trie(self) -> TokenTrie:
@@ -40,6 +41,15 @@ class VocabularyIndex:
             np.frombuffer(data, np.uint8).copy() if token_class == TokenClass.TEXT else nothing
             for data, token_class in zip(self.vocabulary.token_bytes, self.vocabulary.classes.tolist(), strict=True)
         )
+
+    def row_of_atoms(self, atoms: int) -> NDArray[np.uint32]:
+        """The row of all text tokens that are made of these atoms alone; read-only, worked out once a set."""
+        known = self._rows_of_atoms.get(atoms)
+        if known is None:
+            legal = np.zeros(self.vocabulary.num_tokens, np.bool_)
+            legal[self.trie.token_ids[self.trie.token_atoms & ~atoms == 0]] = True
+            known = self._rows_of_atoms[atoms] = self.packed(legal)
+        return known
 
     def packed(self, legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
         """A bool vector over the vocabulary as a row."""

@@ -17,6 +17,7 @@ from infernix.matching.arena import (
     FULL,
     ITEMS,
     LIMIT,
+    LOOP_SETS,
     MAY_END,
     NEXT,
     NUM_CLASSES,
@@ -29,7 +30,7 @@ from infernix.matching.arena import (
 from infernix.matching.closure import add_byte_targets, add_item, begin_step, close_step
 from infernix.matching.interning import intern_step
 from infernix.matching.jit import inner, kernel
-from infernix.matching.trie import BYTE, DEPTH, END, FIRST_TOKEN
+from infernix.matching.trie import BELOW, BYTE, COVER, DEPTH, END, FIRST_TOKEN, MAX_CHARACTERS_BELOW
 
 
 @inner
@@ -40,7 +41,7 @@ def _step(A: Arena, C: Control, configuration: int, byte: int) -> int:
     if known != UNKNOWN:
         return known
     begin_step(A, C)
-    row = C[CONFIGURATIONS] + 4 * configuration
+    row = C[CONFIGURATIONS] + 7 * configuration
     first_item = A[row]
     for item in range(first_item, first_item + A[row + 1]):
         add_byte_targets(A, C, C[ITEMS] + 2 * item, byte_class)
@@ -71,7 +72,7 @@ def step_token(
     after_bytes is where its bytes alone lead (DEAD where they do not match, or where the token is no text);
     membership[set, token] says which token sets hold which token.
     """
-    row = C[CONFIGURATIONS] + 4 * configuration
+    row = C[CONFIGURATIONS] + 7 * configuration
     first_item = A[row]
     begin_step(A, C)
     found = False
@@ -85,7 +86,7 @@ def step_token(
                 found = True
     if not found:
         return after_bytes
-    after_row = C[CONFIGURATIONS] + 4 * after_bytes
+    after_row = C[CONFIGURATIONS] + 7 * after_bytes
     first_item = A[after_row]
     for item_row in range(first_item, first_item + A[after_row + 1]):
         item = C[ITEMS] + 2 * item_row
@@ -97,25 +98,44 @@ def step_token(
     return intern_step(A, C)
 
 
+@inner
+def _loop_atoms(A: Arena, C: Control, configuration: int) -> int:
+    """The atoms that `configuration` goes round on, as bits."""
+    words = C[LOOP_SETS] + 2 * A[C[CONFIGURATIONS] + 7 * configuration + 4]
+    return (int(A[words]) & 0xFFFFFFFF) | (int(A[words + 1]) << 32)
+
+
+@kernel
+def loop_of(A: Arena, C: Control, configuration: int) -> tuple[int, int]:
+    """The atoms that `configuration` goes round on, as bits, and for how many characters it can."""
+    return _loop_atoms(A, C, configuration), int(A[C[CONFIGURATIONS] + 7 * configuration + 5])
+
+
 @kernel
 def fill_text_bits(
     A: Arena,
     C: Control,
     nodes: NDArray[np.int32],
+    atoms: NDArray[np.int64],
     token_ids: NDArray[np.int32],
     path: NDArray[np.int32],
     configuration: int,
+    known_atoms: int,
     row: NDArray[np.uint32],
 ) -> None:
     """Sets in `row` the bit of every text token whose bytes can follow `configuration`.
 
     Walks the trie in preorder and leaves each subtree whose first byte cannot follow; path[d] is the configuration
-    after d bytes. `path` has one entry more than the trie is deep.
+    after d bytes. A subtree made of `known_atoms` alone was set by the caller; one made, behind its node, of atoms
+    that the configuration there goes round on is taken whole. `path` has one entry more than the trie is deep.
     """
     path[0] = configuration
     node = 0
     num_nodes = len(nodes) - 1
     while node < num_nodes:
+        if atoms[node, COVER] & ~known_atoms == 0:
+            node = nodes[node, END]
+            continue
         depth = nodes[node, DEPTH]
         following = _step(A, C, int(path[depth - 1]), int(nodes[node, BYTE]))
         if C[FULL] != 0 or C[LIMIT] != 0:
@@ -124,16 +144,22 @@ def fill_text_bits(
             node = nodes[node, END]
             continue
         path[depth] = following
-        for entry in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
+        after = node + 1
+        if after != nodes[node, END]:
+            num_left = A[C[CONFIGURATIONS] + 7 * following + 5]
+            if nodes[node, MAX_CHARACTERS_BELOW] <= num_left:
+                if atoms[node, BELOW] & ~_loop_atoms(A, C, following) == 0:
+                    after = int(nodes[node, END])
+        for entry in range(nodes[node, FIRST_TOKEN], nodes[after, FIRST_TOKEN]):
             token = token_ids[entry]
             row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-        node += 1
+        node = after
 
 
 @kernel
 def collect_token_sets(A: Arena, C: Control, configuration: int, marked: NDArray[np.uint8]) -> None:
     """Marks the token sets that token edges of `configuration` carry; marked: [num_sets]."""
-    row = C[CONFIGURATIONS] + 4 * configuration
+    row = C[CONFIGURATIONS] + 7 * configuration
     first_item = A[row]
     for item_row in range(first_item, first_item + A[row + 1]):
         state = A[C[ITEMS] + 2 * item_row]

@@ -158,9 +158,7 @@ def _read_architecture(fields: _Fields) -> str:
         fields.fail("architectures", f"expected a list of one name, got {_shown(names)}")
     name: str = names[0]
     if name not in SUPPORTED_ARCHITECTURES:
-        fields.fail(
-            "architectures", f"{_shown(name)} is not supported, only {', '.join(SUPPORTED_ARCHITECTURES)}"
-        )
+        fields.fail("architectures", f"{_shown(name)} is not supported, only {', '.join(SUPPORTED_ARCHITECTURES)}")
     return name
 
 
