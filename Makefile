@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 TEST_INSTALLED := $(VENV)/test-installed
+BENCH_INSTALLED := $(VENV)/bench-installed
 
 .PHONY: help venv demo test lint format conformance bench clean
 .DELETE_ON_ERROR:
@@ -15,7 +16,7 @@ help:
 	@echo "make test         run the tests" >&2
 	@echo "make lint         ruff and mypy; 'make format' lays the code out as 'make lint' wants it" >&2
 	@echo "make conformance  whole test collections against the constraint compilers" >&2
-	@echo "make bench        the measurements behind every published figure" >&2
+	@echo "make bench        what constraints cost, with a model and beside other engines" >&2
 	@echo "make venv         only install, into $(VENV);  make clean removes it" >&2
 
 venv: $(INSTALLED)
@@ -38,8 +39,9 @@ format: $(TEST_INSTALLED)
 conformance: $(TEST_INSTALLED)
 	@$(BIN)/python -m pytest tests/conformance
 
-bench: $(TEST_INSTALLED)
-	@set -e; for script in benchmarks/*.py; do echo "== $$script" >&2; $(BIN)/python "$$script"; done
+bench: $(BENCH_INSTALLED)
+	@$(BIN)/python -m benchmarks.embedded_model
+	@$(BIN)/python -m benchmarks.masks --quick
 
 clean:
 	@rm -rf $(VENV)
@@ -51,4 +53,9 @@ $(INSTALLED): pyproject.toml scripts/install.sh scripts/install_torch.sh
 $(TEST_INSTALLED): $(INSTALLED)
 	@echo "Installing what the tests need ..." >&2
 	@$(BIN)/python -m pip install --quiet --editable '.[test]' >&2
+	@touch $@
+
+$(BENCH_INSTALLED): $(TEST_INSTALLED)
+	@echo "Installing what the benchmarks need: the engines to compare with, and a large vocabulary ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[test,bench]' >&2
 	@touch $@

@@ -80,7 +80,7 @@ STRING, INTEGER, NUMBER, BOOLEAN = ({"type": name} for name in ("string", "integ
 def _schema_case(
     name: str, title: str, schema: Schema, values: list[Any], outside: list[Any], *, lowered_here: bool = False
 ) -> Case:
-    """A case of JSON Schema. Values are written alternately on one line and indented; a text stands for itself."""
+    """A case of JSON Schema. Values are written alternately on one line and indented."""
     source = json.dumps(schema)
 
     def written(index: int, value: Any) -> str:

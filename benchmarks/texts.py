@@ -75,7 +75,7 @@ PATTERNED: list[Any] = [
         "sku": "QX-0042",
         "email": "ops_team-2@example.org",
         "created": "1999-01-01T00:00:00Z",
-        "phone": "+1 202 555 0143",
+        "phone": "+44 202 555 0143",
     },
 ]
 SHORT_STRINGS = [
@@ -119,8 +119,8 @@ EXPRESSIONS: list[Any] = [
 C_PROGRAM = (
     "int add(int left){int sum = left+1;return sum;}"
     "float mean(float total){float result = 0;for(int i = 0; i<10; i = i+1){result = result+total*i;}"
-    "if(result>100){result = result/2;}else{print(result, total);}return result;}"
-    "int main(){// start here\nint counter = 12;while(counter>0){counter = counter-1;print(add(counter));}"
+    "if(result>100){result = result/2;}else{print (result, total);}return result;}"
+    "int main(){// start here\nint counter = 12;while(counter>0){counter = counter-1;print (add(counter));}"
     "/* done */return ( counter+add(-1) )*2;}"
 )
 URLS = (

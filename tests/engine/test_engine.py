@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
-from support.scripted_model import preferring, saying, scripted_loaded
+from support.scripted_model import ScriptedCache, preferring, saying, scripted_loaded
 from support.vocabularies import (
     EOS_IDS,
     PADDING,
@@ -218,6 +221,14 @@ def test_a_closed_engine_takes_no_request() -> None:
         _ = stream.result
 
 
+def test_a_stream_can_be_cancelled_after_its_engine_is_closed() -> None:
+    engine = say(LETTER_A)
+    with engine.stream("a") as stream:
+        next(stream)
+        engine.close()
+    assert stream.result.finish_reason is FinishReason.CANCELLED
+
+
 # Several at once
 
 
@@ -238,6 +249,54 @@ def test_requests_of_many_threads_get_what_they_would_get_alone() -> None:
     for thread in threads:
         thread.join()
     assert [together[seed] for seed in range(6)] == alone
+
+
+def test_units_never_overlap() -> None:
+    is_running = threading.Lock()
+
+    def script(_: tuple[int, ...]) -> ArrayLike:
+        assert is_running.acquire(blocking=False), "two units ran at once"
+        time.sleep(0.001)
+        is_running.release()
+        return preferring(NUM_TOKENS, {LETTER_A: 1.0})
+
+    engine = engine_for(script)
+    texts: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: texts.append(engine.generate("a", RequestOptions(10)).text)) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == ["a" * 10] * 3
+
+
+@pytest.mark.parametrize("end", ["stop", "cancel", "error"])
+def test_the_models_memory_is_given_back_at_every_end(end: str) -> None:
+    def script(so_far: tuple[int, ...]) -> ArrayLike:
+        if len(so_far) == 3 and end == "error":
+            return np.full(NUM_TOKENS, np.nan)
+        return preferring(NUM_TOKENS, {EOS if len(so_far) == 3 and end == "stop" else LETTER_A: 1.0})
+
+    loaded = scripted_loaded(script, VOCABULARY)
+    caches: list[weakref.ref[ScriptedCache]] = []
+
+    def new_cache(max_tokens: int) -> ScriptedCache:
+        cache = ScriptedCache(max_tokens)
+        caches.append(weakref.ref(cache))
+        return cache
+
+    loaded.model.new_cache = new_cache
+    stream = Engine(loaded).stream("a")
+    assert [next(stream), next(stream)] == ["a", "a"]
+    assert caches[0]() is not None
+    if end == "cancel":
+        stream.close()
+    else:
+        with contextlib.suppress(NonFiniteLogits):
+            assert list(stream) == []
+    assert caches[0]() is None
 
 
 def test_timings_are_parts_of_the_total() -> None:

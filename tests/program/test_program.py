@@ -8,7 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from support.scripted_model import ScriptedModel, preferring, saying
 from support.vocabularies import EOS_IDS, PADDING, nasty_vocabulary
 
+from infernix.matching.vocabulary import TokenClass
 from infernix.ops import masks
+from infernix.ops.random import Purpose, uniform
+from infernix.ops.reference import target_distribution
 from infernix.options import SamplingParameters
 from infernix.program.pending import PendingBatch, PendingRowFailure, RowDecision
 from infernix.program.program import Program
@@ -232,6 +235,19 @@ def test_one_seed_gives_one_answer_and_another_seed_another() -> None:
 
     assert run(5) == run(5)
     assert run(5) != run(6)
+
+
+def test_each_draw_is_made_for_its_place_in_the_whole_sequence() -> None:
+    """Positions count from the first prompt token; only the first new token is drawn at the end of a prefill."""
+    domain = VOCABULARY.classes != TokenClass.NEVER
+    sampling = SamplingParameters(seed=77)
+    tokens = generate(program_for(ScriptedModel(spread, NUM_LOGITS)), sampling, 15)
+    for place, token in enumerate(tokens):
+        so_far = (*PROMPT, *tokens[:place])
+        logits = np.asarray(spread(so_far), dtype=np.float32)
+        purpose = Purpose.PREFILL if place == 0 else Purpose.DECODE
+        number = uniform(77, len(so_far), purpose)
+        assert target_distribution(logits, domain, sampling, {}).draw(number) == token
 
 
 def test_interleaved_sequences_do_not_disturb_each_other() -> None:

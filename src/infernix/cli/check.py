@@ -62,7 +62,7 @@ def _compiled(constraint: OutputConstraint, model: str | None) -> ConfigurationT
     from infernix.matching import ConfigurationTable, GrammarCompiler
 
     if model is None:
-        return ConfigurationTable(build_grammar(constraint))
+        return ConfigurationTable.of(build_grammar(constraint))
     return GrammarCompiler(_vocabulary(model)).compile(constraint).grammar.configurations
 
 

@@ -135,7 +135,7 @@ def _provisional_frame(A: Arena, C: Control, rule: int) -> int:
 
 
 @inner
-def _add_pair(A: Arena, C: Control, provisional: int, return_state: int, parent: int, count: int) -> bool:
+def add_pair(A: Arena, C: Control, provisional: int, return_state: int, parent: int, count: int) -> bool:
     """Adds a pair to a provisional frame, once; says whether it is new."""
     slots = C[LINK_SLOTS]
     links = C[LINKS]
@@ -175,11 +175,11 @@ def _inherit(A: Arena, C: Control, heir: int, frame: int) -> None:
         begin = A[C[FRAMES] + 8 * frame]
         num_pairs = A[C[FRAMES] + 8 * frame + 1]
         if num_pairs > MAX_COPIED_PAIRS:
-            _add_pair(A, C, heir, FINAL_STATE, frame, 0)
+            add_pair(A, C, heir, FINAL_STATE, frame, 0)
             return
         for row in range(begin, begin + num_pairs):
             pair = C[PAIRS] + 3 * row
-            _add_pair(A, C, heir, int(A[pair]), int(A[pair + 1]), int(A[pair + 2]))
+            add_pair(A, C, heir, int(A[pair]), int(A[pair + 1]), int(A[pair + 2]))
         return
     ancestor = -frame - 1
     if ancestor == heir:
@@ -219,7 +219,7 @@ def _return_to(A: Arena, C: Control, return_state: int, parent: int, count: int)
         add_item(A, C, int(A[loop + 3]), parent)
     if maximum == UNBOUNDED or num_done < maximum:
         provisional = _provisional_frame(A, C, int(A[loop + 2]))
-        _add_pair(A, C, provisional, return_state, parent, _saturated(minimum, maximum, num_done))
+        add_pair(A, C, provisional, return_state, parent, _saturated(minimum, maximum, num_done))
 
 
 @inner
@@ -230,14 +230,14 @@ def _call(A: Arena, C: Control, call: int, frame: int) -> None:
     loop = int(A[call + 2])
     provisional = _provisional_frame(A, C, rule)
     if loop != NO_LOOP:
-        _add_pair(A, C, provisional, C[NUM_STATES] + loop, frame, 0)
+        add_pair(A, C, provisional, C[NUM_STATES] + loop, frame, 0)
         if A[C[LOOPS] + 4 * loop] == 0:
             add_item(A, C, return_state, frame)
         return
     if return_state == FINAL_STATE:
         _inherit(A, C, provisional, frame)
     else:
-        _add_pair(A, C, provisional, return_state, frame, 0)
+        add_pair(A, C, provisional, return_state, frame, 0)
     if A[C[RULES] + 2 * rule + 1] != 0:
         # A nullable callee ends at once. Its own final state, met with a provisional frame, is passed over below, so
         # hidden left recursion needs no fixpoint.
@@ -280,7 +280,7 @@ def _settle_inheritance(A: Arena, C: Control) -> None:
             link = int(A[C[PROVISIONAL] + 7 * ancestor + 1])
             while link >= 0 and C[FULL] == 0 and C[LIMIT] == 0:
                 base = C[LINKS] + 5 * link
-                if _add_pair(A, C, heir, int(A[base]), int(A[base + 1]), int(A[base + 2])):
+                if add_pair(A, C, heir, int(A[base]), int(A[base + 1]), int(A[base + 2])):
                     changed = True
                 link = int(A[C[LINKS] + 5 * link + 3])
 

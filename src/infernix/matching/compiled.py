@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import threading
 
+from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
-from infernix.matching.configurations import DEAD, ConfigurationTable
-from infernix.matching.masks import VocabularyIndex
+from infernix.matching.configurations import ConfigurationTable
+from infernix.matching.epoch import Epoch
+from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.matcher import Matcher
-from infernix.matching.vocabulary import TokenClass, Vocabulary
+from infernix.matching.network import build_network
+from infernix.matching.vocabulary import Vocabulary
 
-# What is remembered is dropped as a whole beyond these figures, and worked out again when it is needed.
-MAX_ROW_CACHE_BYTES = 64 << 20
-MAX_REMEMBERED_STEPS = 1 << 20
+# A table beyond this is left behind for a fresh one, as soon as its matchers have moved.
+DEFAULT_TABLE_BYTES = 16 << 20
 
 
 class CompiledGrammar:
-    """Configurations, token steps and mask rows of one grammar under one vocabulary.
+    """A grammar's network and its current epoch.
 
-    Safe to use from several threads: what was worked out is found without a lock, the rest is worked out under the
-    configuration table's.
+    Configurations pile up while texts go on. When they take more than `table_bytes`, a new epoch begins with an empty
+    table; each matcher moves what it can still reach at its own next committed position, and the old table goes when
+    the last one has left it. Nothing is renumbered under anyone.
     """
 
-    def __init__(self, grammar: ir.Grammar, index: VocabularyIndex) -> None:
-        self.configurations = ConfigurationTable(grammar, max(index.trie.max_token_bytes, 1))
+    def __init__(self, grammar: ir.Grammar, index: VocabularyIndex, table_bytes: int = DEFAULT_TABLE_BYTES) -> None:
         self.index = index
-        self._members = [index.members(token_set) for token_set in self.configurations.token_sets]
-        self._membership: NDArray[np.uint8] = (
-            np.stack(self._members).astype(np.uint8) if self._members else np.zeros((0, 0), np.uint8)
-        )
-        self._set_rows = [index.packed(members) for members in self._members]
-        self._steps: dict[tuple[int, int], int] = {}
-        self._may_end: dict[int, bool] = {}
-        self._rows: dict[int, NDArray[np.int32]] = {}
-        self._distinct_rows: dict[bytes, NDArray[np.int32]] = {}
+        self._table_bytes = table_bytes
+        self._network = build_network(grammar)
+        self._terminals = TokenTerminals(self._network.token_sets, index)
+        self._lock = threading.Lock()
+        self.epoch = self._new_epoch()
+
+    def _new_epoch(self) -> Epoch:
+        return Epoch(self._network, self.index, self._terminals, self._table_bytes)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -42,68 +42,32 @@ class CompiledGrammar:
         return self.index.vocabulary
 
     @property
+    def configurations(self) -> ConfigurationTable:
+        """The current epoch's table."""
+        return self.epoch.table
+
+    @property
     def num_bytes(self) -> int:
-        """Memory of the configuration table and the distinct rows."""
-        return self.configurations.num_bytes + len(self._distinct_rows) * self.vocabulary.num_mask_words * 4
+        """Memory of the network's and the current epoch's tables; rows are counted by the vocabulary's store."""
+        return self.epoch.num_bytes
 
     def new_matcher(self) -> Matcher:
         """A matcher at the beginning of a text."""
         return Matcher(self)
 
-    def may_end(self, configuration: int) -> bool:
-        """Whether an EOS token is legal."""
-        known = self._may_end.get(configuration)
-        if known is None:
-            known = self._may_end[configuration] = self.configurations.may_end(configuration)
-        return known
+    def move(self, configuration: int, old: Epoch) -> tuple[int, Epoch]:
+        """Where a configuration of a full epoch goes on: in a fresh one, or in the old one made larger.
 
-    def step(self, configuration: int, token: int) -> int:
-        """The configuration after a token that is not EOS; DEAD where it is not legal."""
-        key = (configuration, token)
-        known = self._steps.get(key)
-        if known is None:
-            known = self._work_out_step(configuration, token)
-            if len(self._steps) >= MAX_REMEMBERED_STEPS:
-                self._steps.clear()
-            self._steps[key] = known
-        return known
-
-    def _work_out_step(self, configuration: int, token: int) -> int:
-        if not 0 <= token < self.vocabulary.num_tokens or self.vocabulary.classes[token] in (
-            TokenClass.EOS,
-            TokenClass.NEVER,
-        ):
-            return DEAD
-        return self.configurations.step_token(configuration, self.index.token_data[token], token, self._membership)
-
-    def row(self, configuration: int) -> NDArray[np.int32]:
-        """The mask row, read-only: int32 [num_mask_words]."""
-        known = self._rows.get(configuration)
-        if known is not None:
-            return known
-        clamped = self.configurations.clamped(configuration)
-        shared = self._rows.get(clamped)
-        if shared is None:
-            shared = self._rows[clamped] = self._work_out_row(clamped)
-        self._rows[configuration] = shared
-        return shared
-
-    def _work_out_row(self, configuration: int) -> NDArray[np.int32]:
-        trie = self.index.trie
-        loop_atoms, num_iterations = self.configurations.loop_of(configuration)
-        if num_iterations >= trie.max_token_characters:
-            row = self.index.row_of_atoms(loop_atoms).copy()
-        else:
-            loop_atoms = 0
-            row = np.zeros(self.vocabulary.num_mask_words, np.uint32)
-        path = np.zeros(trie.max_token_bytes + 1, np.int32)
-        self.configurations.fill_text_bits(trie, path, configuration, loop_atoms, row)
-        for token_set in self.configurations.open_token_sets(configuration):
-            row |= self._set_rows[token_set]
-        if self.may_end(configuration):
-            row |= self.index.eos_row
-        if len(self._distinct_rows) * row.nbytes >= MAX_ROW_CACHE_BYTES:
-            self._rows.clear()
-            self._distinct_rows.clear()
-        content = row.tobytes()
-        return self._distinct_rows.setdefault(content, np.frombuffer(content, np.int32))
+        The latter where what the configuration can reach is too much to be moved at one go.
+        """
+        with self._lock:
+            if self.epoch is old:
+                self.epoch = self._new_epoch()
+            new = self.epoch
+        try:
+            moved = new.table.import_from(old.table, configuration)
+        except ConstraintTooLarge:
+            old.extend()
+            return configuration, old
+        new.extend()
+        return moved, new

@@ -14,8 +14,9 @@ from infernix.matching import arena
 from infernix.matching.arena import new_arena
 from infernix.matching.interning import clamped_configuration, initialize, rebuild_slots, start_configuration
 from infernix.matching.loops import loop_tables
-from infernix.matching.network import build_network
+from infernix.matching.network import Network, build_network
 from infernix.matching.stepping import collect_token_sets, fill_text_bits, loop_of, step_bytes, step_token
+from infernix.matching.transplant import transplant
 from infernix.matching.trie import TokenTrie
 
 DEAD = arena.DEAD
@@ -30,13 +31,11 @@ class ConfigurationTable:
     """All configurations of one grammar that were met so far; shared by every matcher, safe to use from threads.
 
     A configuration is a number that stays valid as long as the table lives; DEAD is the one that nothing follows.
-    Raises EmptyLanguage for a grammar to which no text belongs, and ConstraintTooLarge, from any method, where a
-    bound is met.
+    Any method raises ConstraintTooLarge where a bound is met.
     """
 
-    def __init__(self, grammar: ir.Grammar, max_token_bytes: int = 1) -> None:
+    def __init__(self, network: Network, max_token_bytes: int = 1) -> None:
         """max_token_bytes: the longest token that masks will be asked about."""
-        network = build_network(grammar)
         self.token_sets: tuple[ir.TokenSet, ...] = network.token_sets
         self._lock = threading.Lock()
         self._arena, self._control = new_arena(
@@ -45,6 +44,11 @@ class ConfigurationTable:
         self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
         initialize(self._arena, self._control)
         self.start: int = self._run(lambda: start_configuration(self._arena, self._control, network.root_rule))
+
+    @classmethod
+    def of(cls, grammar: ir.Grammar) -> ConfigurationTable:
+        """The table of a grammar, for questions byte by byte."""
+        return cls(build_network(grammar))
 
     def step_byte(self, configuration: int, byte: int) -> int:
         """Where one byte leads; DEAD where it leaves the language."""
@@ -123,6 +127,18 @@ class ConfigurationTable:
         with self._lock:
             collect_token_sets(self._arena, self._control, configuration, marked)
         return [int(index) for index in np.flatnonzero(marked)]
+
+    def import_from(self, old: ConfigurationTable, configuration: int) -> int:
+        """The number here of a configuration of another table of the same network."""
+        with old._lock:
+            num_frames = int(old._control[arena.COUNT + arena.FRAMES])
+            places = np.zeros(num_frames, np.int32)
+            order = np.zeros(num_frames, np.int32)
+            return self._run(
+                lambda: transplant(
+                    self._arena, self._control, old._arena, old._control, configuration, places, order
+                )
+            )
 
     @property
     def num_configurations(self) -> int:

@@ -21,7 +21,22 @@ import numba
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-_KERNEL_SOURCES = ("arena.py", "atoms.py", "closure.py", "interning.py", "jit.py", "stepping.py", "trie.py")
+_KERNEL_SOURCES = (
+    "arena.py",
+    "atoms.py",
+    "closure.py",
+    "determinize.py",
+    "interning.py",
+    "jit.py",
+    "minimization.py",
+    "network.py",
+    "rule_nfa.py",
+    "stepping.py",
+    "tabulation.py",
+    "transplant.py",
+    "trie.py",
+    "unrolling.py",
+)
 
 
 @cache

@@ -6,11 +6,13 @@ A row has ceil(V / 32) words; bit b of word w is token 32 * w + b, and bits past
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infernix.grammar import ir
+from infernix.matching.rows import RowStore
 from infernix.matching.trie import TokenTrie, build_trie
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
@@ -20,6 +22,7 @@ class VocabularyIndex:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
+        self.rows = RowStore(vocabulary.num_mask_words)
         self._rows_of_atoms: dict[int, NDArray[np.uint32]] = {}
 
     @cached_property
@@ -33,14 +36,21 @@ class VocabularyIndex:
         return self.packed(self.vocabulary.classes == TokenClass.EOS)
 
     @cached_property
-    def token_data(self) -> tuple[NDArray[np.uint8], ...]:
-        """The bytes by which each token matches; none for a token that is no text."""
-        nothing = np.zeros(0, np.uint8)
-        # Copies, because a read-only buffer is another type to a compiled kernel.
-        return tuple(
-            np.frombuffer(data, np.uint8).copy() if token_class == TokenClass.TEXT else nothing
-            for data, token_class in zip(self.vocabulary.token_bytes, self.vocabulary.classes.tolist(), strict=True)
-        )
+    def _text_bytes(self) -> tuple[NDArray[np.uint8], list[int]]:
+        """The bytes of all text tokens one after the other, and where each token's begin; one more for the end."""
+        texts = [
+            data if token_class == TokenClass.TEXT else b""
+            for data, token_class in zip(
+                self.vocabulary.token_bytes, self.vocabulary.classes.tolist(), strict=True
+            )
+        ]
+        # A copy, because a read-only buffer is another type to a compiled kernel.
+        return np.frombuffer(b"".join(texts), np.uint8).copy(), [0, *accumulate(map(len, texts))]
+
+    def text_bytes(self, token: int) -> NDArray[np.uint8]:
+        """The bytes by which a token matches; none for a token that is no text."""
+        flat, begins = self._text_bytes
+        return flat[begins[token] : begins[token + 1]]
 
     def row_of_atoms(self, atoms: int) -> NDArray[np.uint32]:
         """The row of all text tokens that are made of these atoms alone; read-only, worked out once a set."""
@@ -69,3 +79,17 @@ class VocabularyIndex:
         else:
             usable = listed & (classes != TokenClass.EOS) & (classes != TokenClass.NEVER)
         return usable
+
+
+class TokenTerminals:
+    """A grammar's token terminals under a vocabulary.
+
+    membership: uint8 [num_sets, num_tokens], whether a set takes a token; rows: the same as mask rows.
+    """
+
+    def __init__(self, token_sets: tuple[ir.TokenSet, ...], index: VocabularyIndex) -> None:
+        members = [index.members(token_set) for token_set in token_sets]
+        self.membership: NDArray[np.uint8] = (
+            np.stack(members).astype(np.uint8) if members else np.zeros((0, 0), np.uint8)
+        )
+        self.rows = [index.packed(legal) for legal in members]

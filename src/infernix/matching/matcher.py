@@ -38,11 +38,12 @@ class Matcher:
     pausing cost nothing and memory does not grow with the text. Not shared between requests or threads.
     """
 
-    __slots__ = ("_grammar", "_marks", "_path", "_preview_begin")
+    __slots__ = ("_epoch", "_grammar", "_marks", "_path", "_preview_begin")
 
     def __init__(self, grammar: CompiledGrammar) -> None:
         self._grammar = grammar
-        self._path = [grammar.configurations.start]
+        self._epoch = grammar.epoch
+        self._path = [self._epoch.table.start]
         self._marks: list[int] = []
         self._preview_begin: int | None = None
 
@@ -54,7 +55,7 @@ class Matcher:
     @property
     def may_end(self) -> bool:
         """The text so far belongs to the language."""
-        return self.is_terminated or self._grammar.may_end(self._path[-1])
+        return self.is_terminated or self._epoch.may_end(self._path[-1])
 
     def accept(self, token: int) -> bool:
         """Moves on by `token` if it is legal; otherwise says no and stays."""
@@ -65,13 +66,19 @@ class Matcher:
             self._path.append(following)
         else:
             self._path[0] = following
+            self._follow_epoch()
         return True
+
+    def _follow_epoch(self) -> None:
+        """At a committed position: leaves a full epoch."""
+        if self._epoch.is_full and not self.is_terminated:
+            self._path[0], self._epoch = self._grammar.move(self._path[0], self._epoch)
 
     def accept_bytes(self, data: bytes) -> bool:
         """Moves on by the bytes of a given text, as a continuation's prefix; says no and stays where it leaves."""
         if self.is_terminated or self._marks or self._preview_begin is not None:
             raise RuntimeError("a prefix is accepted before anything else")
-        following = self._grammar.configurations.step_bytes(self._path[0], np.frombuffer(data, np.uint8).copy())
+        following = self._epoch.table.step_bytes(self._path[0], np.frombuffer(data, np.uint8).copy())
         if following == DEAD:
             return False
         self._path[0] = following
@@ -82,8 +89,8 @@ class Matcher:
         if configuration == _TERMINATED:
             return DEAD
         if token in self._grammar.vocabulary.eos_ids:
-            return _TERMINATED if self._grammar.may_end(configuration) else DEAD
-        return self._grammar.step(configuration, token)
+            return _TERMINATED if self._epoch.may_end(configuration) else DEAD
+        return self._epoch.step(configuration, token)
 
     def mark(self) -> int:
         """A position to come back to; history is kept until `rollback` to it."""
@@ -112,6 +119,7 @@ class Matcher:
         self._preview_begin = None
         if not self._marks:
             del self._path[:-1]
+            self._follow_epoch()
 
     def discard(self) -> None:
         """Takes the pending preview back."""
@@ -125,10 +133,12 @@ class Matcher:
 
         A terminated matcher has no next token; asking it is a RuntimeError.
         """
-        if self.is_terminated:
+        configuration = self._path[-1]
+        if configuration == _TERMINATED:
             raise RuntimeError("a terminated matcher has no next token")
-        row[:] = self._grammar.row(self._path[-1])
-        return bool(row.any())
+        mask = self._epoch.row(configuration)
+        row[:] = mask.words
+        return not mask.is_empty
 
     def look_ahead(self, drafts: Sequence[int], rows: NDArray[np.int32]) -> LookAhead:
         """Masks along a chain of drafts, int32 [len(drafts) + 1, num_mask_words]; the state stays as it was.

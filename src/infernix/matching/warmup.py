@@ -6,6 +6,7 @@ import numpy as np
 
 from infernix.grammar import ir
 from infernix.matching.compiled import CompiledGrammar
+from infernix.matching.configurations import ConfigurationTable
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
@@ -22,9 +23,11 @@ def warm_kernels() -> None:
     builder.define(
         root, ir.choice(ir.sequence(ir.text("a"), root, ir.text("b")), ir.TokenSet((2,)), ir.sequence(root, root))
     )
-    matcher = CompiledGrammar(builder.build(root), VocabularyIndex(vocabulary)).new_matcher()
+    compiled = CompiledGrammar(builder.build(root), VocabularyIndex(vocabulary))
+    matcher = compiled.new_matcher()
     row = np.zeros(vocabulary.num_mask_words, np.int32)
     matcher.accept_bytes(b"a" * 70)
     matcher.accept(2)
     while matcher.accept(1):
         matcher.fill(row)
+    ConfigurationTable.of(builder.build(root)).import_from(compiled.configurations, compiled.configurations.start)

@@ -1,0 +1,110 @@
+"""One lifetime of a grammar's configuration table, with what was remembered about its configurations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.matching.configurations import DEAD, ConfigurationTable
+from infernix.matching.masks import TokenTerminals, VocabularyIndex
+from infernix.matching.network import Network
+from infernix.matching.rows import MaskRow
+from infernix.matching.vocabulary import TokenClass
+
+# Remembered token steps are dropped as a whole beyond this figure, and worked out again when they are needed.
+MAX_REMEMBERED_STEPS = 1 << 18
+# A rough figure for one entry of a dictionary from integers to small objects.
+_ENTRY_BYTES = 100
+
+
+class Epoch:
+    """Token steps and mask rows of configurations; configuration numbers mean something in their own epoch only.
+
+    Safe to use from several threads: what was worked out is found in dictionaries without a lock, the rest is worked
+    out under the configuration table's.
+    """
+
+    def __init__(
+        self, network: Network, index: VocabularyIndex, terminals: TokenTerminals, limit_bytes: int
+    ) -> None:
+        self.limit_bytes = limit_bytes
+        # Matchers look at this on every token, so it is a plain flag.
+        self.is_full = False
+        self.table = ConfigurationTable(network, max(index.trie.max_token_bytes, 1))
+        self._index = index
+        self._terminals = terminals
+        self._num_tokens = index.vocabulary.num_tokens
+        self._steps: dict[int, int] = {}
+        self._may_end: dict[int, bool] = {}
+        self._rows: dict[int, MaskRow] = {}
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the table and of what is remembered beside it, rows not counted."""
+        return self.table.num_bytes + _ENTRY_BYTES * (len(self._steps) + len(self._may_end) + len(self._rows))
+
+    def may_end(self, configuration: int) -> bool:
+        """Whether an EOS token is legal."""
+        known = self._may_end.get(configuration)
+        if known is None:
+            known = self._may_end[configuration] = self.table.may_end(configuration)
+        return known
+
+    def step(self, configuration: int, token: int) -> int:
+        """The configuration after a token that is not EOS; DEAD where it is not legal."""
+        key = configuration * self._num_tokens + token
+        known = self._steps.get(key)
+        if known is None:
+            if not 0 <= token < self._num_tokens:
+                return DEAD
+            known = self._work_out_step(configuration, token)
+            if len(self._steps) >= MAX_REMEMBERED_STEPS:
+                self._steps.clear()
+            self._steps[key] = known
+            self._check_size()
+        return known
+
+    def _check_size(self) -> None:
+        if self.num_bytes > self.limit_bytes:
+            self.is_full = True
+
+    def extend(self) -> None:
+        """Makes the limit twice what is there: what is alive takes its place in any table."""
+        self.limit_bytes = max(self.limit_bytes, 2 * self.num_bytes)
+        self.is_full = False
+
+    def _work_out_step(self, configuration: int, token: int) -> int:
+        if self._index.vocabulary.classes[token] in (TokenClass.EOS, TokenClass.NEVER):
+            return DEAD
+        return self.table.step_token(
+            configuration, self._index.text_bytes(token), token, self._terminals.membership
+        )
+
+    def row(self, configuration: int) -> MaskRow:
+        """The mask row; its words are there as long as the caller does not let other rows be made."""
+        row = self._rows.get(configuration)
+        if row is None or row.words is None:
+            clamped = self.table.clamped(configuration)
+            row = self._rows.get(clamped)
+            if row is None or row.words is None:
+                row = self._rows[clamped] = self._index.rows.intern(self._work_out_row(clamped))
+            self._rows[configuration] = row
+            self._check_size()
+        row.last_used = self._index.rows.clock
+        return row
+
+    def _work_out_row(self, configuration: int) -> NDArray[np.uint32]:
+        trie = self._index.trie
+        loop_atoms, num_iterations = self.table.loop_of(configuration)
+        if num_iterations >= trie.max_token_characters:
+            row = self._index.row_of_atoms(loop_atoms).copy()
+        else:
+            loop_atoms = 0
+            row = np.zeros(self._index.vocabulary.num_mask_words, np.uint32)
+        path = np.zeros(trie.max_token_bytes + 1, np.int32)
+        self.table.fill_text_bits(trie, path, configuration, loop_atoms, row)
+        for token_set in self.table.open_token_sets(configuration):
+            row |= self._terminals.rows[token_set]
+        if self.may_end(configuration):
+            row |= self._index.eos_row
+        return row

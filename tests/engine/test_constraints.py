@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.scripted_matcher import ScriptedMatcher
+from support.vocabularies import nasty_token, nasty_vocabulary
+
+from infernix.engine.constraints import ConstraintService
+from infernix.errors import ConstraintDeadEnd, InvalidChoice
+from infernix.ops import masks
+from infernix.options import OutputConstraint
+from infernix.results import CacheAccess
+
+VOCABULARY = nasty_vocabulary()
+
+
+class ScriptedCompiler:
+    """Reads a constraint's choices as its language; without choices it refuses."""
+
+    def compile(self, constraint: OutputConstraint) -> Any:
+        if not constraint.choices:
+            raise InvalidChoice("the list is empty")
+        language = [choice.encode() for choice in constraint.choices]
+        grammar = SimpleNamespace(new_matcher=lambda: ScriptedMatcher(VOCABULARY, language))
+        return SimpleNamespace(grammar=grammar, access=CacheAccess.WAITED)
+
+
+def test_a_prepared_constraint_stands_at_its_start_and_tells_how_it_was_found() -> None:
+    service = ConstraintService(VOCABULARY, ScriptedCompiler)
+    state = service.prepare(OutputConstraint.choice(["ok"]))
+    words = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
+    assert state.fill_mask(words)
+    assert set(masks.legal_ids(words, VOCABULARY.num_tokens)) == {nasty_token("o"), nasty_token("ok")}
+    observation = state.observe()
+    assert (observation.cache, observation.mask_positions) == (CacheAccess.WAITED, 1)
+
+
+def test_requests_share_the_grammar_and_not_the_matcher() -> None:
+    service = ConstraintService(VOCABULARY, ScriptedCompiler)
+    first, second = (service.prepare(OutputConstraint.choice(["ok"])) for _ in range(2))
+    assert first.preview([nasty_token("ok")]) == 1
+    first.confirm()
+    assert (first.observe().complete, second.observe().complete) == (True, False)
+
+
+def test_a_start_without_a_legal_token_is_a_dead_end_of_the_request() -> None:
+    with pytest.raises(ConstraintDeadEnd, match="can begin"):
+        ConstraintService(VOCABULARY, ScriptedCompiler).prepare(OutputConstraint.choice(["zebra"]))
+
+
+def test_the_compilers_errors_pass_through() -> None:
+    with pytest.raises(InvalidChoice):
+        ConstraintService(VOCABULARY, ScriptedCompiler).prepare(OutputConstraint.choice([]))
+
+
+def test_threads_that_come_first_together_share_one_compiler() -> None:
+    made: list[ScriptedCompiler] = []
+    barrier = threading.Barrier(4)
+
+    def make() -> ScriptedCompiler:
+        made.append(ScriptedCompiler())
+        return made[-1]
+
+    service = ConstraintService(VOCABULARY, make)
+    assert made == []
+
+    def prepare() -> None:
+        barrier.wait(10)
+        service.prepare(OutputConstraint.choice(["ok"]))
+
+    threads = [threading.Thread(target=prepare) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
