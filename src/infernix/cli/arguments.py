@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from infernix.cli.files import InputFileError, read_text
+from infernix.cli.files import InputFileError, display_name, read_text
 from infernix.options import OutputConstraint, SamplingOptions
 
 # Their value is the next argument whatever it looks like: an expression may well start with a dash.
@@ -61,6 +61,12 @@ def constraint_from(arguments: argparse.Namespace) -> OutputConstraint | None:
     if arguments.choice is not None:
         return OutputConstraint.choice(arguments.choice)
     return None
+
+
+def constraint_source(arguments: argparse.Namespace) -> str | None:
+    """What to call the file that the constraint is in; None if it is not in one."""
+    path = arguments.grammar_file or arguments.json_schema_file
+    return None if path is None else display_name(path)
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:

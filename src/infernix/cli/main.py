@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from infernix.cli import check, exit_codes, generate
-from infernix.cli.arguments import bind_text_values
-from infernix.errors import InfernixError, InternalError
+from infernix.cli.arguments import bind_text_values, constraint_source
+from infernix.errors import ConstraintError, InfernixError, InternalError
 
 _EXIT_CODES = """\
 exit codes:
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"infernix: internal error: {error}", file=sys.stderr)
         return exit_codes.INTERNAL_ERROR
     except InfernixError as error:
-        print(f"infernix: error: {error}", file=sys.stderr)
+        source = constraint_source(parsed) if isinstance(error, ConstraintError) else None
+        print(f"infernix: error: {'' if source is None else f'{source}: '}{error}", file=sys.stderr)
         return exit_codes.BAD_INPUT
     except OSError as error:  # such as a full disk under standard output
         print(f"infernix: error: {error}", file=sys.stderr)

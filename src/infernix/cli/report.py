@@ -11,7 +11,7 @@ _REASONS = {
     FinishReason.STOP_TOKEN: "the model ended its answer",
     FinishReason.OUTPUT_LIMIT: "the output limit was reached (--max-new)",
     FinishReason.CONTEXT_CAPACITY: "the context is full (--max-context)",
-    FinishReason.CANCELLED: "cancelled",
+    FinishReason.CANCELLED: "interrupted with Ctrl-C",
 }
 
 

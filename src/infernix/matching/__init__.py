@@ -3,13 +3,14 @@
 from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.compiler import Compilation, GrammarCompiler, compile_grammar
 from infernix.matching.configurations import DEAD, ConfigurationTable
-from infernix.matching.matcher import LookAhead, Matcher
+from infernix.matching.matcher import Companion, LookAhead, Matcher
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from infernix.matching.warmup import warm_kernels
 
 __all__ = [
     "DEAD",
     "Compilation",
+    "Companion",
     "CompiledGrammar",
     "ConfigurationTable",
     "GrammarCompiler",

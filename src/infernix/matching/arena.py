@@ -34,9 +34,9 @@ STATE_LOOPS = 27  # atoms that lead back to the state; atoms that run through a 
 LOOP_SETS = 28  # low and high word of a set of atoms
 # Tables that grow.
 NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
-CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, canonical or UNKNOWN
+CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, clamped form
 ITEMS = 12  # state, frame
-FRAMES = 13  # first pair, number of pairs, first frame of the unit, frames in the unit, hash, hash of the unit, stamp, canonical
+FRAMES = 13  # first pair, number of pairs, first frame and size of the unit, hash, unit's hash, stamp, clamped form
 PAIRS = 14  # return state (num_states + loop for a loop), parent frame, count
 CONFIGURATION_SLOTS = 15  # open addressing: configuration + 1, or 0
 FRAME_SLOTS = 16  # open addressing: 2 * frame + 1, or 2 * first frame of a cyclic unit + 2, or 0
@@ -50,8 +50,9 @@ LINK_SLOTS = 22  # stamp, link
 INHERITS = 23  # heir, ancestor: all pairs of the ancestor belong to the heir
 STACK = 24  # component search: provisional frame, next link; and a second stack in the third column
 SORTED = 25  # return state, parent, count: pairs in canonical order; or state, frame, 0: items
-RELATION = 26  # bisimulation candidates and their relation
-NUM_TABLES = 29
+RELATION = 26  # open questions of one comparison: frame, frame, whether the second covers the first
+COVERINGS = 29  # answers to such questions by hash, later ones in place of earlier: frame + 1, frame, answer
+NUM_TABLES = 30
 
 CAPACITY = 32
 COUNT = 64
@@ -85,6 +86,8 @@ for _table, _width in {
     INHERITS: 2,
     STACK: 3,
     SORTED: 3,
+    RELATION: 3,
+    COVERINGS: 3,
 }.items():
     ROW_WIDTHS[_table] = _width
 
@@ -126,7 +129,8 @@ _INITIAL_ROWS = {
     INHERITS: 32,
     STACK: 64,
     SORTED: 128,
-    RELATION: 4096,
+    RELATION: 192,
+    COVERINGS: 512,
 }
 _SLOT_TABLES = {CONFIGURATIONS: CONFIGURATION_SLOTS, FRAMES: FRAME_SLOTS, WORK: WORK_SLOTS, LINKS: LINK_SLOTS}
 _SLOTS_PER_ROW = {CONFIGURATIONS: 2, FRAMES: 4, WORK: 2, LINKS: 2}

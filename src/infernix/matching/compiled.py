@@ -9,7 +9,7 @@ from infernix.grammar import ir
 from infernix.matching.configurations import ConfigurationTable
 from infernix.matching.epoch import Epoch
 from infernix.matching.masks import TokenTerminals, VocabularyIndex
-from infernix.matching.matcher import Matcher
+from infernix.matching.matcher import Companion, Matcher
 from infernix.matching.network import build_network
 from infernix.matching.vocabulary import Vocabulary
 
@@ -51,9 +51,9 @@ class CompiledGrammar:
         """Memory of the network's and the current epoch's tables; rows are counted by the vocabulary's store."""
         return self.epoch.num_bytes
 
-    def new_matcher(self) -> Matcher:
+    def new_matcher(self, companion: Companion | None = None) -> Matcher:
         """A matcher at the beginning of a text."""
-        return Matcher(self)
+        return Matcher(self, companion)
 
     def move(self, configuration: int, old: Epoch) -> tuple[int, Epoch]:
         """Where a configuration of a full epoch goes on: in a fresh one, or in the old one made larger.

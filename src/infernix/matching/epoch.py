@@ -80,8 +80,19 @@ class Epoch:
             configuration, self._index.text_bytes(token), token, self._terminals.membership
         )
 
+    def copy_row(self, configuration: int, target: NDArray[np.int32]) -> bool:
+        """Copies the mask row to `target`; whether any token is legal."""
+        row = self._rows.get(configuration)
+        if row is None or (words := row.words) is None:
+            row = self.row(configuration)
+            words = row.words
+            assert words is not None
+        target[:] = words
+        row.last_used = self._index.rows.clock
+        return not row.is_empty
+
     def row(self, configuration: int) -> MaskRow:
-        """The mask row; its words are there as long as the caller does not let other rows be made."""
+        """The mask row, kept in the vocabulary's store until that needs the room."""
         row = self._rows.get(configuration)
         if row is None or row.words is None:
             clamped = self.table.clamped(configuration)

@@ -2,8 +2,8 @@
 
 Frames of one step may refer to each other. Each strongly connected component is interned as a *unit*, parents before
 children (Tarjan's algorithm, iterative). A frame without a cycle is known by its sorted pairs. A cyclic unit is known
-by its members' pairs with references inside the unit written as positions; before that it is compared, as a whole and
-coinductively, with the frames that it refers to, so that left recursion does not make new frames for ever.
+by its members' pairs with references inside the unit written as positions. Pairs and items that others cover are left
+out first (see `subsumption`), so that left recursion does not make new frames for ever.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from infernix.matching.arena import (
     NUM_STATES,
     PAIRS,
     PROVISIONAL,
-    RELATION,
     ROOT_FRAME,
     RULES,
     SORTED,
@@ -47,14 +46,7 @@ from infernix.matching.arena import (
 )
 from infernix.matching.closure import add_item, begin_step, close_step, mix
 from infernix.matching.jit import inner, kernel
-
-# In a unit's canonical form its own members are parents LOCAL + position: they sort behind all other frames, as their
-# numbers will once the unit is stored.
-LOCAL = 1 << 30
-MAX_UNIT_COMPARED = 12
-MAX_CANDIDATES = 48
-MAX_PAIRS_COMPARED = 64
-
+from infernix.matching.subsumption import LOCAL, drop_covered
 
 @inner
 def _row_less(A: Arena, left: int, right: int) -> bool:
@@ -240,7 +232,7 @@ def _intern_acyclic(A: Arena, C: Control, provisional: int) -> None:
     num_rows = _canonical_pairs(A, C, provisional, 0)
     if num_rows < 0:
         return
-    frame = _find_or_append(A, C, num_rows)
+    frame = _find_or_append(A, C, drop_covered(A, C, 0, num_rows, 0))
     if C[FULL] == 0:
         _settle_clamped(A, C, frame)
         A[C[PROVISIONAL] + 7 * provisional + 3] = frame
@@ -296,105 +288,6 @@ def _settle_clamped(A: Arena, C: Control, frame: int) -> None:
 
 
 @inner
-def _candidate(A: Arena, C: Control, num_candidates: int, frame: int) -> int:
-    """Position of `frame` among the bisimulation candidates, or -1."""
-    for i in range(num_candidates):
-        if A[C[RELATION] + i] == frame:
-            return i
-    return -1
-
-
-@inner
-def _pair_matches(A: Arena, C: Control, row: int, pair: int, num_candidates: int) -> bool:
-    """Whether a canonical row of the unit and a pair of an old frame agree under the current relation."""
-    if A[row] != A[pair] or A[row + 2] != A[pair + 2]:
-        return False
-    parent = A[row + 1]
-    if parent < LOCAL:
-        return bool(parent == A[pair + 1])
-    candidate = _candidate(A, C, num_candidates, int(A[pair + 1]))
-    if candidate < 0:
-        return False
-    return bool(A[C[RELATION] + MAX_CANDIDATES + (parent - LOCAL) * MAX_CANDIDATES + candidate] != 0)
-
-
-@inner
-def _frames_match(A: Arena, C: Control, member: int, frame: int, num_candidates: int) -> bool:
-    """Every pair of either side has its like on the other."""
-    begin = C[SORTED] + 3 * A[member + 1]
-    num_rows = A[member + 2]
-    first_pair = C[PAIRS] + 3 * A[C[FRAMES] + 8 * frame]
-    num_pairs = A[C[FRAMES] + 8 * frame + 1]
-    if num_rows > MAX_PAIRS_COMPARED or num_pairs > MAX_PAIRS_COMPARED:
-        return False
-    for i in range(num_rows):
-        found = False
-        for j in range(num_pairs):
-            if _pair_matches(A, C, begin + 3 * i, first_pair + 3 * j, num_candidates):
-                found = True
-                break
-        if not found:
-            return False
-    for j in range(num_pairs):
-        found = False
-        for i in range(num_rows):
-            if _pair_matches(A, C, begin + 3 * i, first_pair + 3 * j, num_candidates):
-                found = True
-                break
-        if not found:
-            return False
-    return True
-
-
-@inner
-def _unit_is_known_by_behaviour(A: Arena, C: Control, first: int, size: int) -> bool:
-    """Compares a cyclic unit with the old frames it refers to: the greatest bisimulation between the two sides.
-
-    Where every member has an equal old frame, the members take those numbers.
-    """
-    if size > MAX_UNIT_COMPARED:
-        return False
-    num_candidates = 0
-    for k in range(size):
-        member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
-        for i in range(A[member + 2]):
-            parent = int(A[C[SORTED] + 3 * (A[member + 1] + i) + 1])
-            if parent >= LOCAL:
-                continue
-            unit_begin = int(A[C[FRAMES] + 8 * parent + 2])
-            for frame in range(unit_begin, unit_begin + A[C[FRAMES] + 8 * parent + 3]):
-                if num_candidates < MAX_CANDIDATES and _candidate(A, C, num_candidates, frame) < 0:
-                    A[C[RELATION] + num_candidates] = frame
-                    num_candidates += 1
-    relation = C[RELATION] + MAX_CANDIDATES
-    for k in range(size):
-        for j in range(num_candidates):
-            A[relation + k * MAX_CANDIDATES + j] = 1
-    changed = True
-    while changed:
-        changed = False
-        for k in range(size):
-            member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
-            num_equal = 0
-            for j in range(num_candidates):
-                cell = relation + k * MAX_CANDIDATES + j
-                if A[cell] != 0:
-                    if _frames_match(A, C, member, int(A[C[RELATION] + j]), num_candidates):
-                        num_equal += 1
-                    else:
-                        A[cell] = 0
-                        changed = True
-            if num_equal == 0:
-                return False
-    for k in range(size):
-        for j in range(num_candidates):
-            if A[relation + k * MAX_CANDIDATES + j] != 0:
-                A[C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2] + 3] = A[C[RELATION] + j]
-                break
-    return True
-
-
-@inner
 def _unit_equals(A: Arena, C: Control, first: int, size: int, unit_begin: int) -> bool:
     """Whether a stored unit has the canonical form of the new one."""
     if A[C[FRAMES] + 8 * unit_begin + 3] != size:
@@ -433,18 +326,31 @@ def _intern_cyclic(A: Arena, C: Control, first: int, size: int) -> None:
     for k in range(size):
         A[C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2] + 6] = k
     num_rows = 0
-    hash_value = mix(5, size)
     for k in range(size):
         provisional = int(A[C[STACK] + 3 * (first + k) + 2])
         num_member_rows = _canonical_pairs(A, C, provisional, num_rows)
         if num_member_rows < 0:
             return
-        hash_value = _hash_rows(A, hash_value, C[SORTED] + 3 * num_rows, num_member_rows)
         member = C[PROVISIONAL] + 7 * provisional
         A[member + 1] = num_rows
         A[member + 2] = num_member_rows
         num_rows += num_member_rows
-    if _unit_is_known_by_behaviour(A, C, first, size):
+    hash_value = mix(5, size)
+    is_cyclic = size > 1
+    for k in range(size):
+        member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
+        A[member + 2] = drop_covered(A, C, int(A[member + 1]), int(A[member + 2]), first)
+        rows = C[SORTED] + 3 * A[member + 1]
+        hash_value = _hash_rows(A, hash_value, rows, int(A[member + 2]))
+        for i in range(A[member + 2]):
+            is_cyclic = is_cyclic or A[rows + 3 * i + 1] >= LOCAL
+    if not is_cyclic:
+        # What made it cyclic was covered: left recursion that adds nothing.
+        member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * first + 2]
+        frame = _find_or_append(A, C, int(A[member + 2]))
+        if C[FULL] == 0:
+            _settle_clamped(A, C, frame)
+            A[member + 3] = frame
         return
     last_slot = C[CAPACITY + FRAME_SLOTS] - 1
     slot = hash_value & last_slot
@@ -571,7 +477,8 @@ def intern_step(A: Arena, C: Control) -> int:
             num_items += 1
     if num_items == 0 and C[MAY_END] == 0:
         return DEAD
-    return _intern_configuration(A, C, _sort_rows(A, C, 0, num_items))
+    num_items = _sort_rows(A, C, 0, num_items)
+    return _intern_configuration(A, C, drop_covered(A, C, 0, num_items, 0))
 
 
 @inner

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,26 @@ class LookAhead:
     dead_positions: int
 
 
+class Companion(Protocol):
+    """A rule that no context-free grammar can state, kept beside the matcher.
+
+    It follows the accepted tokens through states that are values and never change, so the matcher's transaction is
+    its own too. EOS is the grammar's business alone.
+    """
+
+    def start(self) -> Hashable:
+        """The state before the first token."""
+        ...
+
+    def after(self, state: Hashable, token: int) -> Hashable | None:
+        """The state after a token that the grammar takes, or None where the rule refuses it."""
+        ...
+
+    def clear(self, state: Hashable, row: NDArray[np.int32]) -> None:
+        """Clears the bits of the tokens that `after` would refuse; `row` is the caller's own copy."""
+        ...
+
+
 class Matcher:
     """Follows one text token by token.
 
@@ -38,12 +58,15 @@ class Matcher:
     pausing cost nothing and memory does not grow with the text. Not shared between requests or threads.
     """
 
-    __slots__ = ("_epoch", "_grammar", "_marks", "_path", "_preview_begin")
+    __slots__ = ("_companion", "_companion_states", "_epoch", "_grammar", "_marks", "_path", "_preview_begin")
 
-    def __init__(self, grammar: CompiledGrammar) -> None:
+    def __init__(self, grammar: CompiledGrammar, companion: Companion | None = None) -> None:
         self._grammar = grammar
         self._epoch = grammar.epoch
         self._path = [self._epoch.table.start]
+        self._companion = companion
+        # Beside `_path`, entry for entry; empty without a companion.
+        self._companion_states: list[Hashable] = [] if companion is None else [companion.start()]
         self._marks: list[int] = []
         self._preview_begin: int | None = None
 
@@ -62,17 +85,34 @@ class Matcher:
         following = self._following(token)
         if following == DEAD:
             return False
-        if self._marks or self._preview_begin is not None:
+        is_provisional = bool(self._marks) or self._preview_begin is not None
+        if self._companion is not None:
+            state = self._companion_states[-1]
+            if following != _TERMINATED:
+                after = self._companion.after(state, token)
+                if after is None:
+                    return False
+                state = after
+            if not is_provisional:
+                self._companion_states.clear()
+            self._companion_states.append(state)
+        if is_provisional:
             self._path.append(following)
         else:
             self._path[0] = following
-            self._follow_epoch()
+            if self._epoch.is_full:
+                self._leave_epoch()
         return True
 
-    def _follow_epoch(self) -> None:
-        """At a committed position: leaves a full epoch."""
-        if self._epoch.is_full and not self.is_terminated:
+    def _leave_epoch(self) -> None:
+        """At a committed position: goes on in another table than a full one."""
+        if not self.is_terminated:
             self._path[0], self._epoch = self._grammar.move(self._path[0], self._epoch)
+
+    def _keep(self, length: int) -> None:
+        """Takes back what came after the first `length` positions."""
+        del self._path[length:]
+        del self._companion_states[length:]
 
     def accept_bytes(self, data: bytes) -> bool:
         """Moves on by the bytes of a given text, as a continuation's prefix; says no and stays where it leaves."""
@@ -99,7 +139,7 @@ class Matcher:
 
     def rollback(self, mark: int) -> None:
         """Back to where `mark` was set; it and all later marks are gone."""
-        del self._path[self._marks[mark] + 1 :]
+        self._keep(self._marks[mark] + 1)
         del self._marks[mark:]
 
     def preview(self, tokens: Sequence[int]) -> int:
@@ -119,13 +159,15 @@ class Matcher:
         self._preview_begin = None
         if not self._marks:
             del self._path[:-1]
-            self._follow_epoch()
+            del self._companion_states[:-1]
+            if self._epoch.is_full:
+                self._leave_epoch()
 
     def discard(self) -> None:
         """Takes the pending preview back."""
         if self._preview_begin is None:
             raise RuntimeError("no preview is pending")
-        del self._path[self._preview_begin + 1 :]
+        self._keep(self._preview_begin + 1)
         self._preview_begin = None
 
     def fill(self, row: NDArray[np.int32]) -> bool:
@@ -136,9 +178,11 @@ class Matcher:
         configuration = self._path[-1]
         if configuration == _TERMINATED:
             raise RuntimeError("a terminated matcher has no next token")
-        mask = self._epoch.row(configuration)
-        row[:] = mask.words
-        return not mask.is_empty
+        is_alive = self._epoch.copy_row(configuration, row)
+        if self._companion is None or not is_alive:
+            return is_alive
+        self._companion.clear(self._companion_states[-1], row)
+        return bool(row.any())
 
     def look_ahead(self, drafts: Sequence[int], rows: NDArray[np.int32]) -> LookAhead:
         """Masks along a chain of drafts, int32 [len(drafts) + 1, num_mask_words]; the state stays as it was.

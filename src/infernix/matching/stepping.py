@@ -147,9 +147,9 @@ def fill_text_bits(
         after = node + 1
         if after != nodes[node, END]:
             num_left = A[C[CONFIGURATIONS] + 7 * following + 5]
-            if nodes[node, MAX_CHARACTERS_BELOW] <= num_left:
-                if atoms[node, BELOW] & ~_loop_atoms(A, C, following) == 0:
-                    after = int(nodes[node, END])
+            fits = nodes[node, MAX_CHARACTERS_BELOW] <= num_left
+            if fits and atoms[node, BELOW] & ~_loop_atoms(A, C, following) == 0:
+                after = int(nodes[node, END])
         for entry in range(nodes[node, FIRST_TOKEN], nodes[after, FIRST_TOKEN]):
             token = token_ids[entry]
             row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
