@@ -99,6 +99,7 @@ UNBOUNDED = -1
 NO_LIMIT = 1 << 30  # iterations left where nothing is counted
 UNKNOWN = -1
 DEAD = 0  # the configuration without items
+STOPPED = -1  # a kernel's result where control[FULL] or control[LIMIT] says why there is none
 ACCEPT_STATE = 0
 FINAL_STATE = 1  # final, and nothing else
 ROOT_FRAME = 0
@@ -112,7 +113,7 @@ MAX_STEP_PAIRS = 1 << 18
 LIMIT_ITEMS = 1
 LIMIT_PAIRS = 2
 
-MAX_ARENA_BYTES = 1 << 30
+MAX_ARENA_BYTES = 1 << 28
 
 _INITIAL_ROWS = {
     CONFIGURATIONS: 64,
@@ -157,11 +158,11 @@ def new_arena(network_tables: dict[int, NDArray[np.int32]], num_states: int, num
     return arena, control
 
 
-def grown(arena: Arena, control: Control, max_bytes: int = MAX_ARENA_BYTES) -> Arena:
+def grown(arena: Arena, control: Control) -> Arena:
     """A larger arena in which the table that control[FULL] names has twice the rows; `control` is updated in place.
 
     Hash tables that have to grow with it come out empty and must be filled again (`rebuild_slots`).
-    Raises ConstraintTooLarge where the arena would pass `max_bytes`.
+    Raises ConstraintTooLarge where the arena would pass MAX_ARENA_BYTES.
     """
     capacities = control[CAPACITY : CAPACITY + NUM_TABLES].copy()
     table = int(control[FULL]) - 1
@@ -172,8 +173,8 @@ def grown(arena: Arena, control: Control, max_bytes: int = MAX_ARENA_BYTES) -> A
         capacities[NEXT] = capacities[table]
     control[FULL] = 0
     num_bytes = 4 * int((capacities * _row_widths(control)).sum())
-    if num_bytes > max_bytes:
-        raise ConstraintTooLarge(f"the constraint's tables would take {num_bytes} bytes, the bound is {max_bytes}")
+    if num_bytes > MAX_ARENA_BYTES:
+        raise ConstraintTooLarge(f"the constraint's tables would take {num_bytes} bytes, the bound is {MAX_ARENA_BYTES}")
     return _lay_out(arena, control, capacities)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from infernix.matching.transplant import transplant
 from infernix.matching.trie import TokenTrie
 
 DEAD = arena.DEAD
+STOPPED = arena.STOPPED
 
 _LIMIT_MESSAGES = {
     arena.LIMIT_ITEMS: f"the grammar is too ambiguous here: more than {arena.MAX_STEP_ITEMS} simultaneous positions",
@@ -43,7 +43,9 @@ class ConfigurationTable:
         )
         self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
         initialize(self._arena, self._control)
-        self.start: int = self._run(lambda: start_configuration(self._arena, self._control, network.root_rule))
+        while (start := start_configuration(self._arena, self._control, network.root_rule)) == STOPPED:
+            self._make_room()
+        self.start: int = start
 
     @classmethod
     def of(cls, grammar: ir.Grammar) -> ConfigurationTable:
@@ -52,25 +54,36 @@ class ConfigurationTable:
 
     def step_byte(self, configuration: int, byte: int) -> int:
         """Where one byte leads; DEAD where it leaves the language."""
-        return self.step_bytes(configuration, np.array([byte], np.uint8))
+        return self.step_bytes(configuration, np.array([byte], np.uint8), 0, 1)
 
-    def step_bytes(self, configuration: int, data: NDArray[np.uint8]) -> int:
-        """Where all of `data` leads; DEAD where it leaves the language."""
-        return self._run(lambda: step_bytes(self._arena, self._control, configuration, data))
+    def step_bytes(self, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
+        """Where data[begin:end] leads; DEAD where it leaves the language."""
+        with self._lock:
+            while (result := step_bytes(self._arena, self._control, configuration, data, begin, end)) == STOPPED:
+                self._make_room()
+            return result
 
-    def step_token(self, configuration: int, data: NDArray[np.uint8], token: int, membership: NDArray[np.uint8]) -> int:
-        """Where a token leads by its bytes (none: no text) and by the token terminals that name it.
+    def step_token(
+        self,
+        configuration: int,
+        data: NDArray[np.uint8],
+        begin: int,
+        end: int,
+        token: int,
+        membership: NDArray[np.uint8],
+    ) -> int:
+        """Where a token leads by its bytes data[begin:end] (none: no text) and by the terminals that name it.
 
         membership: uint8 [num_token_sets, num_tokens].
         """
-
-        def run() -> int:
-            after = step_bytes(self._arena, self._control, configuration, data) if len(data) else DEAD
-            if self._control[arena.FULL] or self._control[arena.LIMIT] or not len(membership):
-                return after
-            return step_token(self._arena, self._control, configuration, after, token, membership)
-
-        return self._run(run)
+        with self._lock:
+            while (
+                result := step_token(
+                    self._arena, self._control, configuration, data, begin, end, token, membership
+                )
+            ) == STOPPED:
+                self._make_room()
+            return result
 
     def may_end(self, configuration: int) -> bool:
         """Whether the text so far belongs to the language."""
@@ -83,7 +96,10 @@ class ConfigurationTable:
 
     def clamped(self, configuration: int) -> int:
         """The configuration that stands for all with the same mask that differ only in bounds a token cannot reach."""
-        return self._run(lambda: clamped_configuration(self._arena, self._control, configuration))
+        with self._lock:
+            while (result := clamped_configuration(self._arena, self._control, configuration)) == STOPPED:
+                self._make_room()
+            return result
 
     def loop_of(self, configuration: int) -> tuple[int, int]:
         """A set of atoms that may follow in any order and number up to the second figure."""
@@ -103,21 +119,22 @@ class ConfigurationTable:
         row: uint32 [num_mask_words], path: int32 [max_token_bytes + 1].
         """
 
-        def run() -> int:
-            fill_text_bits(
-                self._arena,
-                self._control,
-                trie.nodes,
-                trie.atoms,
-                trie.token_ids,
-                path,
-                configuration,
-                known_atoms,
-                row,
-            )
-            return DEAD
-
-        self._run(run)
+        with self._lock:
+            while (
+                fill_text_bits(
+                    self._arena,
+                    self._control,
+                    trie.nodes,
+                    trie.atoms,
+                    trie.token_ids,
+                    path,
+                    configuration,
+                    known_atoms,
+                    row,
+                )
+                == STOPPED
+            ):
+                self._make_room()
 
     def open_token_sets(self, configuration: int) -> list[int]:
         """Indexes of the token sets that can follow."""
@@ -130,15 +147,17 @@ class ConfigurationTable:
 
     def import_from(self, old: ConfigurationTable, configuration: int) -> int:
         """The number here of a configuration of another table of the same network."""
-        with old._lock:
+        with old._lock, self._lock:
             num_frames = int(old._control[arena.COUNT + arena.FRAMES])
             places = np.zeros(num_frames, np.int32)
             order = np.zeros(num_frames, np.int32)
-            return self._run(
-                lambda: transplant(
+            while (
+                result := transplant(
                     self._arena, self._control, old._arena, old._control, configuration, places, order
                 )
-            )
+            ) == STOPPED:
+                self._make_room()
+            return result
 
     @property
     def num_configurations(self) -> int:
@@ -150,19 +169,14 @@ class ConfigurationTable:
         """Memory of all tables."""
         return self._arena.nbytes
 
-    def _run(self, kernel: Callable[[], int]) -> int:
-        """Calls `kernel` under the lock, growing tables until it comes through."""
-        with self._lock:
-            while True:
-                result = kernel()
-                if self._control[arena.LIMIT]:
-                    limit = int(self._control[arena.LIMIT])
-                    self._control[arena.LIMIT] = 0
-                    self._control[arena.FULL] = 0
-                    raise ConstraintTooLarge(_LIMIT_MESSAGES[limit])
-                if not self._control[arena.FULL]:
-                    return int(result)
-                full = int(self._control[arena.FULL]) - 1
-                self._arena = arena.grown(self._arena, self._control)
-                if full in (arena.CONFIGURATIONS, arena.FRAMES):
-                    rebuild_slots(self._arena, self._control)
+    def _make_room(self) -> None:
+        """After a kernel stopped: grows the table that was full, or raises for the bound that was met."""
+        limit = int(self._control[arena.LIMIT])
+        if limit:
+            self._control[arena.LIMIT] = 0
+            self._control[arena.FULL] = 0
+            raise ConstraintTooLarge(_LIMIT_MESSAGES[limit])
+        full = int(self._control[arena.FULL]) - 1
+        self._arena = arena.grown(self._arena, self._control)
+        if full in (arena.CONFIGURATIONS, arena.FRAMES):
+            rebuild_slots(self._arena, self._control)

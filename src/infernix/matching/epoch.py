@@ -34,6 +34,10 @@ class Epoch:
         self._index = index
         self._terminals = terminals
         self._num_tokens = index.vocabulary.num_tokens
+        self._can_step = index.can_step
+        self._text_bytes = index.text_bytes
+        self._text_begins = index.text_begins
+        self._has_terminals = bool(terminals.rows)
         self._steps: dict[int, int] = {}
         self._may_end: dict[int, bool] = {}
         self._rows: dict[int, MaskRow] = {}
@@ -74,11 +78,14 @@ class Epoch:
         self.is_full = False
 
     def _work_out_step(self, configuration: int, token: int) -> int:
-        if self._index.vocabulary.classes[token] in (TokenClass.EOS, TokenClass.NEVER):
+        if not self._can_step[token]:
             return DEAD
-        return self.table.step_token(
-            configuration, self._index.text_bytes(token), token, self._terminals.membership
-        )
+        begin, end = self._text_begins[token], self._text_begins[token + 1]
+        if self._has_terminals:
+            return self.table.step_token(
+                configuration, self._text_bytes, begin, end, token, self._terminals.membership
+            )
+        return self.table.step_bytes(configuration, self._text_bytes, begin, end) if begin < end else DEAD
 
     def copy_row(self, configuration: int, target: NDArray[np.int32]) -> bool:
         """Copies the mask row to `target`; whether any token is legal."""

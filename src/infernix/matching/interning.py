@@ -38,6 +38,7 @@ from infernix.matching.arena import (
     SORTED,
     STACK,
     STATE_LOOPS,
+    STOPPED,
     UNBOUNDED,
     UNKNOWN,
     WORK,
@@ -560,10 +561,7 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
 
 @kernel
 def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
-    """The configuration with the same mask that stands for all that differ in far away bounds only.
-
-    Meaningless if FULL is set afterwards.
-    """
+    """The configuration with the same mask that stands for all that differ in far away bounds only, or STOPPED."""
     known = int(A[C[CONFIGURATIONS] + 7 * configuration + 6])
     if known != UNKNOWN:
         return known
@@ -571,7 +569,7 @@ def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
     num_items = int(A[row + 1])
     if num_items > C[CAPACITY + SORTED]:
         C[FULL] = SORTED + 1
-        return DEAD
+        return STOPPED
     changed = False
     for i in range(num_items):
         item = C[ITEMS] + 2 * (A[row] + i)
@@ -585,7 +583,7 @@ def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
         C[MAY_END] = A[row + 2]
         clamped = _intern_configuration(A, C, _sort_rows(A, C, 0, num_items))
         if C[FULL] != 0:
-            return DEAD
+            return STOPPED
         A[C[CONFIGURATIONS] + 7 * clamped + 6] = clamped
     A[C[CONFIGURATIONS] + 7 * configuration + 6] = clamped
     return clamped
@@ -606,11 +604,12 @@ def initialize(A: Arena, C: Control) -> None:
 
 @kernel
 def start_configuration(A: Arena, C: Control, root_rule: int) -> int:
-    """The configuration before the first byte; meaningless if FULL or LIMIT is set afterwards."""
+    """The configuration before the first byte, or STOPPED."""
     begin_step(A, C)
     add_item(A, C, int(A[C[RULES] + 2 * root_rule]), ROOT_FRAME)
     close_step(A, C)
-    return intern_step(A, C)
+    result = intern_step(A, C)
+    return STOPPED if C[FULL] != 0 or C[LIMIT] != 0 else result
 
 
 @kernel

@@ -5,6 +5,7 @@ A row has ceil(V / 32) words; bit b of word w is token 32 * w + b, and bits past
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 
@@ -36,21 +37,27 @@ class VocabularyIndex:
         return self.packed(self.vocabulary.classes == TokenClass.EOS)
 
     @cached_property
-    def _text_bytes(self) -> tuple[NDArray[np.uint8], list[int]]:
-        """The bytes of all text tokens one after the other, and where each token's begin; one more for the end."""
-        texts = [
-            data if token_class == TokenClass.TEXT else b""
-            for data, token_class in zip(
-                self.vocabulary.token_bytes, self.vocabulary.classes.tolist(), strict=True
-            )
-        ]
+    def text_bytes(self) -> NDArray[np.uint8]:
+        """The bytes of all text tokens one after the other."""
         # A copy, because a read-only buffer is another type to a compiled kernel.
-        return np.frombuffer(b"".join(texts), np.uint8).copy(), [0, *accumulate(map(len, texts))]
+        return np.frombuffer(b"".join(self._texts), np.uint8).copy()
 
-    def text_bytes(self, token: int) -> NDArray[np.uint8]:
-        """The bytes by which a token matches; none for a token that is no text."""
-        flat, begins = self._text_bytes
-        return flat[begins[token] : begins[token + 1]]
+    @cached_property
+    def text_begins(self) -> list[int]:
+        """Where each token's bytes begin in `text_bytes`, and the end; a token that is no text has none."""
+        return [0, *accumulate(map(len, self._texts))]
+
+    @property
+    def _texts(self) -> Iterator[bytes]:
+        classes = self.vocabulary.classes.tolist()
+        for data, token_class in zip(self.vocabulary.token_bytes, classes, strict=True):
+            yield data if token_class == TokenClass.TEXT else b""
+
+    @cached_property
+    def can_step(self) -> bytes:
+        """By token: 1 where it can lead anywhere, 0 for EOS and NEVER."""
+        classes = self.vocabulary.classes
+        return ((classes == TokenClass.TEXT) | (classes == TokenClass.CONTROL)).astype(np.uint8).tobytes()
 
     def row_of_atoms(self, atoms: int) -> NDArray[np.uint32]:
         """The row of all text tokens that are made of these atoms alone; read-only, worked out once a set."""

@@ -118,7 +118,7 @@ class Matcher:
         """Moves on by the bytes of a given text, as a continuation's prefix; says no and stays where it leaves."""
         if self.is_terminated or self._marks or self._preview_begin is not None:
             raise RuntimeError("a prefix is accepted before anything else")
-        following = self._epoch.table.step_bytes(self._path[0], np.frombuffer(data, np.uint8).copy())
+        following = self._epoch.table.step_bytes(self._path[0], np.frombuffer(data, np.uint8).copy(), 0, len(data))
         if following == DEAD:
             return False
         self._path[0] = following

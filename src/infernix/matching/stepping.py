@@ -1,8 +1,8 @@
 """The automaton at run time: bytes, tokens and mask rows from configurations.
 
-`next` of a configuration and a byte class is worked out when it is first needed. Every kernel leaves with
-control[FULL] or control[LIMIT] set where it could not go on; its result then means nothing and the caller grows the
-tables and calls again, or reports the bound.
+`next` of a configuration and a byte class is worked out when it is first needed. A kernel that cannot go on returns
+STOPPED, with control[FULL] or control[LIMIT] saying why: the caller grows the tables and calls again, or reports the
+bound.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from infernix.matching.arena import (
     MAY_END,
     NEXT,
     NUM_CLASSES,
+    STOPPED,
     TOKEN_BEGIN,
     TOKEN_EDGES,
     UNKNOWN,
@@ -53,25 +54,43 @@ def _step(A: Arena, C: Control, configuration: int, byte: int) -> int:
     return result
 
 
-@kernel
-def step_bytes(A: Arena, C: Control, configuration: int, data: NDArray[np.uint8]) -> int:
-    """The configuration after all of `data`, DEAD where it leaves the language."""
-    for byte in data:
-        configuration = _step(A, C, configuration, int(byte))
-        if configuration == DEAD or C[FULL] != 0 or C[LIMIT] != 0:
+@inner
+def _walk(A: Arena, C: Control, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
+    for position in range(begin, end):
+        configuration = _step(A, C, configuration, int(data[position]))
+        if C[FULL] != 0 or C[LIMIT] != 0:
+            return STOPPED
+        if configuration == DEAD:
             return DEAD
     return configuration
 
 
 @kernel
-def step_token(
-    A: Arena, C: Control, configuration: int, after_bytes: int, token: int, membership: NDArray[np.uint8]
-) -> int:
-    """The configuration after `token`, which has token edges to follow beside its bytes.
+def step_bytes(A: Arena, C: Control, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
+    """The configuration after data[begin:end], DEAD where it leaves the language."""
+    return _walk(A, C, configuration, data, begin, end)
 
-    after_bytes is where its bytes alone lead (DEAD where they do not match, or where the token is no text);
-    membership[set, token] says which token sets hold which token.
+
+@kernel
+def step_token(
+    A: Arena,
+    C: Control,
+    configuration: int,
+    data: NDArray[np.uint8],
+    begin: int,
+    end: int,
+    token: int,
+    membership: NDArray[np.uint8],
+) -> int:
+    """The configuration after `token` where token edges may be followed beside its bytes, data[begin:end].
+
+    membership[set, token] says which token sets hold which token; a token that is no text has no bytes.
     """
+    after_bytes = DEAD
+    if begin < end:
+        after_bytes = _walk(A, C, configuration, data, begin, end)
+        if after_bytes == STOPPED:
+            return STOPPED
     row = C[CONFIGURATIONS] + 7 * configuration
     first_item = A[row]
     begin_step(A, C)
@@ -95,7 +114,8 @@ def step_token(
     close_step(A, C)
     if may_end != 0:
         C[MAY_END] = 1
-    return intern_step(A, C)
+    result = intern_step(A, C)
+    return STOPPED if C[FULL] != 0 or C[LIMIT] != 0 else result
 
 
 @inner
@@ -122,7 +142,7 @@ def fill_text_bits(
     configuration: int,
     known_atoms: int,
     row: NDArray[np.uint32],
-) -> None:
+) -> int:
     """Sets in `row` the bit of every text token whose bytes can follow `configuration`.
 
     Walks the trie in preorder and leaves each subtree whose first byte cannot follow; path[d] is the configuration
@@ -139,7 +159,7 @@ def fill_text_bits(
         depth = nodes[node, DEPTH]
         following = _step(A, C, int(path[depth - 1]), int(nodes[node, BYTE]))
         if C[FULL] != 0 or C[LIMIT] != 0:
-            return
+            return STOPPED
         if following == DEAD:
             node = nodes[node, END]
             continue
@@ -154,6 +174,7 @@ def fill_text_bits(
             token = token_ids[entry]
             row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         node = after
+    return DEAD
 
 
 @kernel

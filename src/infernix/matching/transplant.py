@@ -9,7 +9,6 @@ from infernix.matching.arena import (
     CAPACITY,
     CONFIGURATIONS,
     COUNT,
-    DEAD,
     FRAMES,
     FULL,
     ITEMS,
@@ -19,6 +18,7 @@ from infernix.matching.arena import (
     PAIRS,
     PROVISIONAL,
     ROOT_FRAME,
+    STOPPED,
     Arena,
     Control,
 )
@@ -57,7 +57,7 @@ def transplant(
 
     The live frames become provisional frames of one step, which is then interned like any other; the order of a
     cyclic unit's members is handed on in place of their rules. places and order: int32 [number of old frames].
-    Meaningless if FULL or LIMIT is set afterwards.
+    Returns STOPPED where it cannot go on.
     """
     begin_step(A, C)
     for i in range(len(places)):
@@ -82,7 +82,6 @@ def transplant(
             reference = _provisional_of(A, C, int(old_arena[pair + 1]), places, order)
             add_pair(A, C, done, int(old_arena[pair]), reference, int(old_arena[pair + 2]))
         done += 1
-    if C[FULL] != 0 or C[LIMIT] != 0:
-        return DEAD
     C[MAY_END] = old_arena[row + 2]
-    return intern_step(A, C)
+    result = intern_step(A, C)
+    return STOPPED if C[FULL] != 0 or C[LIMIT] != 0 else result
