@@ -6,6 +6,7 @@ All run on one thread and keep no cache between two compilations. What cannot be
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -127,7 +128,7 @@ class _InfernixSession:
         return self._grammar.index.rows.clock
 
     def kept_bytes(self, num_distinct_rows: int) -> int | None:
-        return self._grammar.num_bytes + num_distinct_rows * self._rows.shape[1] * self._rows.itemsize
+        return self._grammar.num_bytes + num_distinct_rows * self._grammar.vocabulary.num_mask_words * 4
 
 
 class XGrammarEngine:
@@ -248,7 +249,7 @@ class LLGuidanceEngine:
             grammar = self._grammar(case)
         except ValueError as error:
             raise Refused(_first_line(error)) from error
-        matcher = self._module.LLMatcher(self._tokenizer, grammar)
+        matcher = self._module.LLMatcher(self._tokenizer, grammar, log_level=0)
         if matcher.is_error():
             raise Refused(_first_line(matcher.get_error()))
         return _LLGuidanceSession(matcher, self._rows)
@@ -316,5 +317,6 @@ ENGINES: dict[str, Callable[[BenchmarkVocabulary], Engine]] = {
 
 
 def _first_line(error: object) -> str:
+    """The first line of a message, without the time and the source file that xgrammar puts before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__
+    return re.sub(r"^\[[0-9:]+\] \S+: ", "", lines[0])[:200] if lines else type(error).__name__

@@ -6,6 +6,7 @@ Progress goes to standard error; standard output gets one JSON object with `--js
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.engines:
         _progress(f"{name}: taking in {vocabulary.vocabulary.num_tokens:,} tokens")
         engines.append(ENGINES[name](vocabulary))
+    # Collections between rounds need not look at the vocabularies again.
+    gc.collect()
+    gc.freeze()
     effort = measurement.QUICK if options.quick else measurement.FULL
     rows = measure_cases(options.cases, engines, vocabulary, effort)
     result = {
@@ -112,8 +116,13 @@ def measure_case(
                 continue
             begin = time.perf_counter()
             usable = [texts[index] for index in trials[engine.name].usable]
-            measurement.measure_round(engine, case, usable, samples[engine.name])
-            left[engine.name] -= time.perf_counter() - begin
+            try:
+                measurement.measure_round(engine, case, usable, samples[engine.name])
+            except Exception as error:
+                trials[engine.name].reason = f"failed: {type(error).__name__}: {error}"[:200]
+                del samples[engine.name], left[engine.name]
+            else:
+                left[engine.name] -= time.perf_counter() - begin
 
     rows = []
     for engine in engines:

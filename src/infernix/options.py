@@ -40,6 +40,13 @@ class OutputConstraint:
     source: str = ""
     choices: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, ConstraintKind):
+            raise InvalidOptions(f"expected a ConstraintKind, got {_shown(self.kind)}", field="kind")
+        _require_text(self.source, "source")
+        if not isinstance(self.choices, tuple) or not all(isinstance(choice, str) for choice in self.choices):
+            raise InvalidOptions("expected a tuple of strings", field="choices")
+
     @classmethod
     def grammar(cls, text: str) -> OutputConstraint:
         """GBNF text whose entry rule is `root`."""
@@ -58,7 +65,7 @@ class OutputConstraint:
         """
         if isinstance(schema, str):
             return cls(ConstraintKind.JSON_SCHEMA, schema)
-        document = schema.model_json_schema() if isinstance(schema, type) else schema
+        document: object = _schema_of_class(schema) if isinstance(schema, type) else schema
         if not isinstance(document, Mapping | bool):
             raise InvalidJsonSchema(f"a schema is a JSON object or a boolean, not {type(schema).__name__}")
         try:
@@ -72,6 +79,8 @@ class OutputConstraint:
         """Exactly one of these strings; the empty string is allowed, an empty list is not."""
         if isinstance(choices, str):
             raise InvalidChoice("choices are a list of strings, not one string")
+        if not isinstance(choices, Iterable):
+            raise InvalidChoice(f"choices are a list of strings, not {type(choices).__name__}")
         values = tuple(choices)
         for index, value in enumerate(values):
             if not isinstance(value, str):
@@ -82,6 +91,15 @@ class OutputConstraint:
     def regex(cls, text: str) -> OutputConstraint:
         """A regular expression that the whole content matches."""
         return cls(ConstraintKind.REGEX, _require_text(text, "regex"))
+
+
+def _schema_of_class(model: type) -> object:
+    if not isinstance(model, SchemaModel):
+        raise InvalidJsonSchema(f"the class {model.__name__} has no model_json_schema() that says its schema")
+    try:
+        return model.model_json_schema()
+    except Exception as error:  # pydantic refuses types that JSON cannot express; a class may also do what it likes
+        raise InvalidJsonSchema(f"{model.__name__}.model_json_schema() failed: {error}") from error
 
 
 def _require_text(value: object, name: str) -> str:
@@ -172,26 +190,36 @@ class RequestOptions:
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
 
     def __post_init__(self) -> None:
+        if self.max_new_tokens is None:
+            raise InvalidOptions("expected an integer, got None", field="max_new_tokens")
         _check_integer("max_new_tokens", self.max_new_tokens, 0, 2**31 - 1)
         if self.constraint is not None and not isinstance(self.constraint, OutputConstraint):
-            raise InvalidOptions(f"expected an OutputConstraint, got {self.constraint!r}", field="constraint")
+            raise InvalidOptions(f"expected an OutputConstraint, got {_shown(self.constraint)}", field="constraint")
         if not isinstance(self.sampling, SamplingOptions):
-            raise InvalidOptions(f"expected SamplingOptions, got {self.sampling!r}", field="sampling")
+            raise InvalidOptions(f"expected SamplingOptions, got {_shown(self.sampling)}", field="sampling")
 
 
 def _check_number(name: str, value: float | None, low: float, high: float) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidOptions(f"expected a number, got {value!r}", field=name)
+        raise InvalidOptions(f"expected a number, got {_shown(value)}", field=name)
     if not low <= value <= high:
-        raise InvalidOptions(f"{value} is outside {low:g}..{high:g}", field=name)
+        raise InvalidOptions(f"{_shown(value)} is outside {low:g}..{high:g}", field=name)
 
 
 def _check_integer(name: str, value: int | None, low: int, high: int) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidOptions(f"expected an integer, got {value!r}", field=name)
+        raise InvalidOptions(f"expected an integer, got {_shown(value)}", field=name)
     if not low <= value <= high:
-        raise InvalidOptions(f"{value} is outside {low}..{high}", field=name)
+        raise InvalidOptions(f"{_shown(value)} is outside {low}..{high}", field=name)
+
+
+def _shown(value: object) -> str:
+    """A value for a message. Python refuses to write out integers of thousands of digits."""
+    if isinstance(value, int) and abs(value) > 10**40:
+        return f"an integer of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -17,7 +17,7 @@ from support.vocabularies import byte_vocabulary
 
 from benchmarks import report
 from benchmarks.cases import CASES, Case
-from benchmarks.measurement import cut, cut_front, distribution
+from benchmarks.measurement import cut, distribution
 from benchmarks.shared_data import MissingData
 from benchmarks.vocabularies import BenchmarkVocabulary, smollm2
 from infernix.matching import CompiledGrammar, GrammarCompiler
@@ -65,8 +65,7 @@ def test_rows_have_every_figure(result: dict[str, Any]) -> None:
     for row in result["rows"]:
         assert row["reason"] is None
         assert row["note"] is None
-        assert row["compile_ms"] > 0
-        assert row["first_100_ms"] > 0
+        assert 0 < row["compile_ms"] <= row["first_100_ms"]
         for key in ("cold_us", "warm_us"):
             assert set(row[key]) == DISTRIBUTION
             assert 0 < row[key]["p50"] <= row[key]["p95"] <= row[key]["p99"] <= row[key]["max"]
@@ -131,7 +130,6 @@ def test_choice_and_automaton_have_the_size_they_are_named_for() -> None:
 def test_cut_takes_from_the_longest_texts() -> None:
     assert cut([[1, 2, 3, 4, 5], [6], [7, 8]], 5) == [[1, 2], [6], [7, 8]]
     assert cut([[1, 2]], 5) == [[1, 2]]
-    assert cut_front([[1, 2, 3], [4, 5], [6]], 4) == [[1, 2, 3], [4]]
 
 
 def test_distribution_uses_the_nearest_rank() -> None:

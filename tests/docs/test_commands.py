@@ -74,6 +74,12 @@ def test_local_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_the_structure_page_names_files_that_exist() -> None:
+    named = re.findall(r"`([a-z_]+/[a-z_]+\.py)`", (ROOT / "docs" / "structure.md").read_text(encoding="utf-8"))
+    assert len(named) >= 8
+    assert [path for path in named if not (ROOT / "src" / "infernix" / path).exists()] == []
+
+
 def run(command: Command, monkeypatch: pytest.MonkeyPatch) -> int:
     """Runs one command as a shell would; those of Infernix run in this process, so that the model is opened once.
 

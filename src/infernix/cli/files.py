@@ -23,6 +23,10 @@ def display_name(path: str) -> str:
 
 def read_bytes(path: str) -> bytes:
     """The whole content of the file, or of standard input for `-`."""
+    if path == "-" and sys.stdin is None:
+        raise InputFileError("cannot read standard input: it is closed")
+    if not path:
+        raise InputFileError("the name of the file to read is empty")
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -47,10 +51,40 @@ def read_json(path: str) -> Any:
     """The content as a JSON document."""
     text = read_text(path)
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_without_repetition)
     except json.JSONDecodeError as error:
         raise InputFileError(
             f"{display_name(path)} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from error
     except RecursionError as error:
         raise InputFileError(f"{display_name(path)} is nested too deeply") from error
+    except ValueError as error:  # a name that comes twice, a number of thousands of digits
+        raise InputFileError(f"{display_name(path)} is not usable JSON: {error}") from error
+
+
+def read_messages(path: str) -> list[dict[str, Any]]:
+    """A JSON list of objects: what is in them is the chat template's affair."""
+    document = read_json(path)
+    if not isinstance(document, list):
+        raise InputFileError(f"{display_name(path)}: expected a list of messages, got {_json_type(document)}")
+    for index, message in enumerate(document):
+        if not isinstance(message, dict):
+            raise InputFileError(
+                f"{display_name(path)}: messages[{index}]: expected an object with role and content,"
+                f" got {_json_type(message)}"
+            )
+    return document
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {repeated[:40]!r} comes twice in one object")
+    return document
+
+
+def _json_type(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -19,7 +19,7 @@ from infernix.cli.arguments import (
     refuse_shared_input,
     sampling_from,
 )
-from infernix.cli.files import read_json
+from infernix.cli.files import read_messages
 from infernix.cli.report import print_progress, report_lines
 from infernix.options import RequestOptions
 from infernix.results import FinishReason, GenerationResult
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         constraint=constraint_from(arguments),
         sampling=sampling_from(arguments),
     )
-    prompt = arguments.prompt if arguments.messages is None else read_json(arguments.messages)
+    prompt = arguments.prompt if arguments.messages is None else read_messages(arguments.messages)
     result = _generate(arguments, prompt, options)
     for line in report_lines(result, with_token_ids=arguments.print_token_ids):
         print(line, file=sys.stderr)

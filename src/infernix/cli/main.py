@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -40,7 +41,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; argparse itself exits (code 2) on a wrong flag."""
+    _prepare_standard_streams()
     parsed = build_parser().parse_args(bind_text_values(sys.argv[1:] if arguments is None else arguments))
+    if sys.stdout is None:
+        print("infernix: error: standard output is closed", file=sys.stderr)
+        return exit_codes.OUTPUT_CLOSED
     try:
         code: int = parsed.run(parsed)
         sys.stdout.flush()
@@ -62,6 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"infernix: error: {error}", file=sys.stderr)
         _discard_output()
         return exit_codes.BAD_INPUT
+
+
+def _prepare_standard_streams() -> None:
+    """Makes sure that messages can be written: a name or a text may hold what the terminal's encoding does not."""
+    if sys.stderr is None:  # closed by the caller; `print` would then write to standard output instead
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

@@ -23,6 +23,8 @@ from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
 from infernix.results import GenerationResult
 
 DEFAULT_GRAMMAR_CACHE_BYTES = 256 << 20
+# Far above any use, and far below what an operating system refuses, which PyTorch answers with a crash.
+MAX_THREADS = 1024
 
 
 class Engine:
@@ -72,8 +74,8 @@ class Engine:
         `device` is "auto", "cpu" or "cuda"; `progress` receives lines about slow steps. `num_threads` is for the whole
         process, since PyTorch has one setting. Raises ModelLoadError; InvalidOptions for a number out of range.
         """
-        if num_threads < 1:
-            raise InvalidOptions(f"expected 1 or more, got {num_threads}", field="num_threads")
+        if isinstance(num_threads, bool) or not isinstance(num_threads, int) or not 1 <= num_threads <= MAX_THREADS:
+            raise InvalidOptions(f"expected an integer of 1..{MAX_THREADS}, got {num_threads!r:.40}", field="num_threads")
         torch.set_num_threads(num_threads)
         # The first compilation of the matching kernels takes many seconds, once in an installation; it is not a daemon,
         # because the interpreter must not end in the middle of it.

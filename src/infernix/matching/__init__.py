@@ -9,8 +9,8 @@ from infernix.matching.warmup import warm_kernels
 
 __all__ = [
     "DEAD",
-    "Compilation",
     "Companion",
+    "Compilation",
     "CompiledGrammar",
     "ConfigurationTable",
     "GrammarCompiler",

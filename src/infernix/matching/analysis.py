@@ -1,16 +1,20 @@
 """Facts about a grammar that building its network needs: which rules can produce, vanish, recurse; their sizes.
 
-Expressions are walked with explicit stacks, never by recursion, because their depth belongs to the user.
+Expressions are walked with explicit stacks, never by recursion, because their depth belongs to the user. Every request
+with a new grammar passes through here, so that each expression is looked at once unless rules recurse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from infernix.grammar import ir
 from infernix.grammar.unicode import utf8_sequences
+from infernix.matching.liveness import live_edges
 
 # Counted repetitions up to this many byte edges are written out; larger ones keep a counter. Rules up to the second
 # figure that do not recurse are copied into their callers.
@@ -18,181 +22,192 @@ MAX_EXPANDED_EDGES = 160
 MAX_INLINED_EDGES = 20
 
 
-def children(expression: ir.Expression) -> tuple[ir.Expression, ...]:
-    """Direct sub-expressions."""
-    match expression:
-        case ir.Sequence(items):
-            return items
-        case ir.Choice(options):
-            return options
-        case ir.Repeat(body, _, _):
-            return (body,)
-    return ()
-
-
-def postorder(root: ir.Expression) -> Iterator[ir.Expression]:
-    """Every distinct node below and including `root`, children first."""
-    stack: list[tuple[ir.Expression, bool]] = [(root, False)]
-    seen: set[int] = set()
-    while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            yield node
-            continue
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        stack.append((node, True))
-        for child in reversed(children(node)):
-            if id(child) not in seen:
-                stack.append((child, False))
-
-
-# A judgement of one node, given those of its children and of the rules so far.
-_NodeFact: TypeAlias = Callable[[ir.Expression, dict[int, bool], set[int]], bool]
-
-
 @dataclass(frozen=True, slots=True)
 class GrammarFacts:
-    """Facts by rule index, and by `id` of every expression of a reachable rule."""
+    """Facts by rule index, and by `id` of every expression of a rule that the root leads to.
 
-    reachable: tuple[int, ...]
-    productive_rules: frozenset[int]
-    nullable_rules: frozenset[int]
-    inlined_rules: frozenset[int]
-    productive: dict[int, bool]
-    nullable: dict[int, bool]
+    `callees` are the rules that a rule refers to. `productive` and `nullable` hold the expressions that derive anything
+    and the empty string; `num_edges` says how many byte edges an expression will take. `automaton_edges` are
+    those of `live_edges`.
+    """
+
+    callees: dict[int, set[int]]
+    inlined_rules: set[int]
+    productive: set[int]
+    nullable: set[int]
     num_edges: dict[int, int]
+    automaton_edges: dict[int, NDArray[np.int32]]
+    all_productive: bool
 
 
 def analyze(grammar: ir.Grammar) -> GrammarFacts:
-    """All facts, each as a least fixpoint over the reachable rules."""
+    """All facts, each as a least fixpoint over the rules that the root leads to."""
     nodes_of_rule: dict[int, list[ir.Expression]] = {}
+    callees: dict[int, set[int]] = {}
     pending = [grammar.root]
     while pending:
         rule = pending.pop()
-        if rule in nodes_of_rule:
-            continue
-        nodes_of_rule[rule] = list(postorder(grammar.rules[rule].body))
-        pending.extend(node.index for node in nodes_of_rule[rule] if isinstance(node, ir.RuleReference))
-    users: dict[int, set[int]] = {rule: set() for rule in nodes_of_rule}
-    for rule, nodes in nodes_of_rule.items():
-        for node in nodes:
-            if isinstance(node, ir.RuleReference):
-                users[node.index].add(rule)
-    productive, productive_rules = _least_fixpoint(nodes_of_rule, users, _is_productive)
-    nullable, nullable_rules = _least_fixpoint(nodes_of_rule, users, _is_nullable)
-    num_edges, inlined_rules = _sizes(grammar, nodes_of_rule)
+        if rule not in nodes_of_rule:
+            nodes_of_rule[rule], callees[rule] = _postorder(grammar.rules[rule].body)
+            pending.extend(callees[rule])
+    callers: dict[int, list[int]] = {rule: [] for rule in callees}
+    for rule, targets in callees.items():
+        for target in targets:
+            callers[target].append(rule)
+    judge = _Judge(grammar, _recursive_rules(callees, callers))
+    # Callees first: without recursion, one look at each rule settles it.
+    waiting = list(reversed(_callees_first(callees)))
+    is_waiting = set(waiting)
+    while waiting:
+        rule = waiting.pop()
+        is_waiting.discard(rule)
+        if judge.look_at(rule, nodes_of_rule[rule]):
+            for caller in callers[rule]:
+                if caller not in is_waiting:
+                    is_waiting.add(caller)
+                    waiting.append(caller)
     return GrammarFacts(
-        tuple(sorted(nodes_of_rule)), productive_rules, nullable_rules, inlined_rules, productive, nullable, num_edges
+        callees,
+        judge.inlined_rules,
+        judge.productive,
+        judge.nullable,
+        judge.num_edges,
+        judge.automaton_edges,
+        len(judge.productive) == len(judge.num_edges),
     )
 
 
-def _least_fixpoint(
-    nodes_of_rule: dict[int, list[ir.Expression]], users: dict[int, set[int]], holds: _NodeFact
-) -> tuple[dict[int, bool], frozenset[int]]:
-    of_node: dict[int, bool] = {}
-    of_rule: set[int] = set()
-    pending = set(nodes_of_rule)
-    while pending:
-        rule = pending.pop()
-        nodes = nodes_of_rule[rule]
-        for node in nodes:
-            of_node[id(node)] = holds(node, of_node, of_rule)
-        if rule not in of_rule and of_node[id(nodes[-1])]:
-            of_rule.add(rule)
-            pending |= users[rule]
-    return of_node, frozenset(of_rule)
+def _postorder(root: ir.Expression) -> tuple[list[ir.Expression], set[int]]:
+    """Every node below and including `root`, children first, and the rules referred to.
 
-
-def _is_productive(node: ir.Expression, of_node: dict[int, bool], of_rule: set[int]) -> bool:
-    """Derives at least one byte string; a token terminal counts as one where it names any token."""
-    match node:
-        case ir.Literal() | ir.ByteRange():
-            return True
-        case ir.CharacterClass(ranges):
-            return bool(ranges)
-        case ir.Sequence(items):
-            return all(of_node[id(item)] for item in items)
-        case ir.Choice(options):
-            return any(of_node[id(option)] for option in options)
-        case ir.Repeat(body, minimum, _):
-            return minimum == 0 or of_node[id(body)]
-        case ir.RuleReference(index):
-            return index in of_rule
-        case ir.TokenSet(ids, excluded):
-            return excluded or bool(ids)
-        case ir.Automaton():
-            return _reaches_accepting(node)
-
-
-def _reaches_accepting(automaton: ir.Automaton) -> bool:
-    targets: dict[int, list[int]] = {}
-    for source, _, _, target in automaton.edges:
-        targets.setdefault(source, []).append(target)
-    seen = {0}
-    stack = [0]
-    while stack:
-        state = stack.pop()
-        if state in automaton.accepting:
-            return True
-        for target in targets.get(state, ()):
-            if target not in seen:
-                seen.add(target)
-                stack.append(target)
-    return False
-
-
-def _is_nullable(node: ir.Expression, of_node: dict[int, bool], of_rule: set[int]) -> bool:
-    """Derives the empty string."""
-    match node:
-        case ir.Literal(data):
-            return not data
-        case ir.Sequence(items):
-            return all(of_node[id(item)] for item in items)
-        case ir.Choice(options):
-            return any(of_node[id(option)] for option in options)
-        case ir.Repeat(body, minimum, _):
-            return minimum == 0 or of_node[id(body)]
-        case ir.RuleReference(index):
-            return index in of_rule
-        case ir.Automaton(_, _, accepting):
-            return 0 in accepting
-    return False
-
-
-def _sizes(grammar: ir.Grammar, nodes_of_rule: dict[int, list[ir.Expression]]) -> tuple[dict[int, int], frozenset[int]]:
-    """Byte edges that each expression will take, and the rules small enough to be copied into their callers.
-
-    Rules are taken callees first; a rule on a cycle is never copied, whatever its size.
+    A leaf comes once for each of its parents, every other node once.
     """
-    num_edges: dict[int, int] = {}
-    inlined: set[int] = set()
-    class_sizes: dict[tuple[tuple[int, int], ...], int] = {}
-    recursive = _recursive_rules(nodes_of_rule)
-    for rule in _callees_first(nodes_of_rule):
-        for node in nodes_of_rule[rule]:
+    order: list[ir.Expression] = []
+    callees: set[int] = set()
+    seen: set[int] = set()
+    # None stands above a node whose children have been put on the stack.
+    stack: list[ir.Expression | None] = [root]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            finished = stack.pop()
+            assert finished is not None
+            order.append(finished)
+            continue
+        kind = type(node)
+        if kind is ir.Sequence:
+            children: tuple[ir.Expression, ...] = node.items  # type: ignore[union-attr]
+        elif kind is ir.Choice:
+            children = node.options  # type: ignore[union-attr]
+        elif kind is ir.Repeat:
+            children = (node.body,)  # type: ignore[union-attr]
+        else:
+            if kind is ir.RuleReference:
+                callees.add(node.index)  # type: ignore[union-attr]
+            order.append(node)
+            continue
+        if id(node) not in seen:
+            seen.add(id(node))
+            stack.append(node)
+            stack.append(None)
+            stack.extend(children)
+    return order, callees
+
+
+class _Judge:
+    """What is known of the expressions and rules so far."""
+
+    def __init__(self, grammar: ir.Grammar, recursive: set[int]) -> None:
+        self.productive: set[int] = set()
+        self.nullable: set[int] = set()
+        self.num_edges: dict[int, int] = {}
+        self.inlined_rules: set[int] = set()
+        self.automaton_edges: dict[int, NDArray[np.int32]] = {}
+        self._grammar = grammar
+        self._recursive = recursive
+        self._known: dict[int, tuple[bool, bool]] = {}
+
+    def look_at(self, rule: int, nodes: list[ir.Expression]) -> bool:
+        """Judges all expressions of a rule, given what is known; says whether that changed what holds for the rule."""
+        productive, nullable, num_edges = self.productive, self.nullable, self.num_edges
+        for node in nodes:
+            key = id(node)
             match node:
-                case ir.Literal(data):
-                    size = len(data)
-                case ir.CharacterClass(ranges):
-                    if ranges not in class_sizes:
-                        class_sizes[ranges] = sum(len(encoding) for encoding in utf8_sequences(ranges))
-                    size = class_sizes[ranges]
-                case ir.Sequence(parts) | ir.Choice(parts):
-                    size = sum(num_edges[id(part)] for part in parts)
-                case ir.Repeat(body):
-                    copies = num_copies(node, num_edges[id(body)])
-                    size = 1 if copies is None else copies * num_edges[id(body)]
-                case ir.RuleReference(index):
-                    size = num_edges[id(grammar.rules[index].body)] if index in inlined else 1
-                case _:
+                case ir.Literal():
+                    size = len(node.data)
+                    productive.add(key)
+                    if not size:
+                        nullable.add(key)
+                case ir.Sequence():
+                    size = 0
+                    is_productive = is_nullable = True
+                    for item in node.items:
+                        child = id(item)
+                        size += num_edges[child]
+                        is_productive = is_productive and child in productive
+                        is_nullable = is_nullable and child in nullable
+                    if is_productive:
+                        productive.add(key)
+                    if is_nullable:
+                        nullable.add(key)
+                case ir.RuleReference():
+                    index = node.index
+                    # A rule on a cycle may be met before it has been looked at.
+                    is_productive, is_nullable = self._known.get(index, (False, False))
+                    size = num_edges[id(self._grammar.rules[index].body)] if index in self.inlined_rules else 1
+                    if is_productive:
+                        productive.add(key)
+                    if is_nullable:
+                        nullable.add(key)
+                case ir.Choice():
+                    size = 0
+                    for option in node.options:
+                        child = id(option)
+                        size += num_edges[child]
+                        if child in productive:
+                            productive.add(key)
+                        if child in nullable:
+                            nullable.add(key)
+                case ir.Repeat():
+                    child = id(node.body)
+                    copies = num_copies(node, num_edges[child])
+                    size = 1 if copies is None else copies * num_edges[child]
+                    if node.minimum == 0 or child in productive:
+                        productive.add(key)
+                    if node.minimum == 0 or child in nullable:
+                        nullable.add(key)
+                case ir.CharacterClass():
+                    size = _num_class_edges(node.ranges)
+                    if size:
+                        productive.add(key)
+                case ir.ByteRange():
                     size = 1
-            num_edges[id(node)] = size
-        body = grammar.rules[rule].body
-        if rule not in recursive and num_edges[id(body)] <= MAX_INLINED_EDGES and not isinstance(body, ir.Automaton):
-            inlined.add(rule)
-    return num_edges, frozenset(inlined)
+                    productive.add(key)
+                case ir.TokenSet():
+                    size = 1
+                    if node.excluded or node.ids:
+                        productive.add(key)
+                case ir.Automaton():
+                    size = 1
+                    if key not in self.automaton_edges:
+                        self.automaton_edges[key], is_productive = live_edges(node)
+                        if is_productive:
+                            productive.add(key)
+                    if 0 in node.accepting:
+                        nullable.add(key)
+            num_edges[key] = size
+        body = self._grammar.rules[rule].body
+        root = id(body)
+        if rule not in self._recursive and num_edges[root] <= MAX_INLINED_EDGES and not isinstance(body, ir.Automaton):
+            self.inlined_rules.add(rule)
+        before = self._known.get(rule, (False, False))
+        self._known[rule] = (root in productive, root in nullable)
+        return self._known[rule] != before
+
+
+@lru_cache(maxsize=4096)
+def _num_class_edges(ranges: tuple[tuple[int, int], ...]) -> int:
+    return sum(len(encoding) for encoding in utf8_sequences(ranges))
 
 
 def num_copies(repeat: ir.Repeat, body_edges: int) -> int | None:
@@ -201,10 +216,10 @@ def num_copies(repeat: ir.Repeat, body_edges: int) -> int | None:
     return copies if copies <= 1 or copies * max(body_edges, 1) <= MAX_EXPANDED_EDGES else None
 
 
-def _callees_first(nodes_of_rule: dict[int, list[ir.Expression]]) -> list[int]:
+def _callees_first(callees: dict[int, set[int]]) -> list[int]:
     order: list[int] = []
     seen: set[int] = set()
-    for root in nodes_of_rule:
+    for root in callees:
         stack: list[tuple[int, bool]] = [(root, False)]
         while stack:
             rule, expanded = stack.pop()
@@ -213,34 +228,30 @@ def _callees_first(nodes_of_rule: dict[int, list[ir.Expression]]) -> list[int]:
             elif rule not in seen:
                 seen.add(rule)
                 stack.append((rule, True))
-                stack.extend(
-                    (node.index, False)
-                    for node in nodes_of_rule[rule]
-                    if isinstance(node, ir.RuleReference) and node.index not in seen
-                )
+                stack.extend((target, False) for target in callees[rule] if target not in seen)
     return order
 
 
-def _recursive_rules(nodes_of_rule: dict[int, list[ir.Expression]]) -> set[int]:
+def _recursive_rules(callees: dict[int, set[int]], callers: dict[int, list[int]]) -> set[int]:
     """Rules on a cycle of references, or between cycles: what is left when rules without callees or callers go."""
-    callees = {
-        rule: {node.index for node in nodes if isinstance(node, ir.RuleReference)}
-        for rule, nodes in nodes_of_rule.items()
-    }
-    callers: dict[int, set[int]] = {rule: set() for rule in callees}
-    for rule, targets in callees.items():
-        for target in targets:
-            callers[target].add(rule)
+    num_callees = {rule: len(targets) for rule, targets in callees.items()}
+    ready = [rule for rule, num in num_callees.items() if num == 0]
     alive = set(callees)
-    for edges, back in ((callees, callers), (callers, callees)):
-        num_edges_left = {rule: len(edges[rule] & alive) for rule in alive}
-        ready = [rule for rule in alive if num_edges_left[rule] == 0]
-        while ready:
-            rule = ready.pop()
-            alive.discard(rule)
-            for other in back[rule]:
-                if other in alive:
-                    num_edges_left[other] -= 1
-                    if num_edges_left[other] == 0:
-                        ready.append(other)
+    while ready:
+        rule = ready.pop()
+        alive.discard(rule)
+        for caller in callers[rule]:
+            num_callees[caller] -= 1
+            if num_callees[caller] == 0:
+                ready.append(caller)
+    num_callers = {rule: sum(caller in alive for caller in callers[rule]) for rule in alive}
+    ready = [rule for rule, num in num_callers.items() if num == 0]
+    while ready:
+        rule = ready.pop()
+        alive.discard(rule)
+        for target in callees[rule]:
+            if target in alive:
+                num_callers[target] -= 1
+                if num_callers[target] == 0:
+                    ready.append(target)
     return alive

@@ -174,7 +174,9 @@ def grown(arena: Arena, control: Control) -> Arena:
     control[FULL] = 0
     num_bytes = 4 * int((capacities * _row_widths(control)).sum())
     if num_bytes > MAX_ARENA_BYTES:
-        raise ConstraintTooLarge(f"the constraint's tables would take {num_bytes} bytes, the bound is {MAX_ARENA_BYTES}")
+        raise ConstraintTooLarge(
+            f"the constraint's tables would take {num_bytes} bytes, the bound is {MAX_ARENA_BYTES}"
+        )
     return _lay_out(arena, control, capacities)
 
 

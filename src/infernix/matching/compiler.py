@@ -1,28 +1,32 @@
-"""The compile cache: one compiled grammar for all requests that ask for the same constraint."""
+"""Compiling constraints: one compiled grammar for all requests that ask for the same one."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections import OrderedDict
-from collections.abc import Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from infernix.errors import ConstraintDeadEnd, ConstraintError, EmptyLanguage, InvalidGrammar
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
+from infernix.matching.compile_cache import CompileCache, Outcome
 from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.masks import VocabularyIndex
+from infernix.matching.rows import RowStore
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from infernix.options import ConstraintKind, OutputConstraint
 from infernix.results import CacheAccess
 
 MAX_COLD_COMPILES = 2
 DEFAULT_CACHE_BYTES = 256 << 20
-# A failure is remembered too, so that a client that repeats it costs nothing; its message is all it keeps.
-_FAILURE_BYTES = 1024
+# Of the cache's bytes, one part in this many is for mask rows, the rest for grammars and remembered failures.
+ROW_SHARE = 4
+
+ErrorT = TypeVar("ErrorT", bound=ConstraintError)
 
 _CLASS_REFUSALS = {
     TokenClass.CONTROL: "is a control token: framing rules own it",
@@ -42,49 +46,64 @@ class Compilation:
 class GrammarCompiler:
     """Compiles constraints for one vocabulary, on the calling thread.
 
+    Two constraints are the same where kind and source text are, to the letter; a choice is a set, in any order.
     Concurrent requests for the same constraint share one build; at most MAX_COLD_COMPILES different ones are built at
-    a time, and what is in the cache never waits for them. The cache drops the least recently used entries beyond
-    `cache_bytes`; a grammar that a request still holds outlives that.
+    a time, and what is in the cache never waits for them. Failures are remembered like grammars.
+
+    `cache_bytes` bounds what is kept: a quarter is for mask rows (never less than two rows), the rest for grammars and
+    failures. Whatever was not used for the longest time goes first; a grammar that a request holds outlives that.
     """
 
     def __init__(self, vocabulary: Vocabulary, cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self.index = VocabularyIndex(vocabulary)
+        self.index.rows = RowStore(vocabulary.num_mask_words, cache_bytes // ROW_SHARE)
         self.cache_bytes = cache_bytes
         self._lock = threading.Lock()
+        self._index_lock = threading.Lock()
         self._cold_slots = threading.Semaphore(MAX_COLD_COMPILES)
-        self._entries: OrderedDict[Hashable, Future[CompiledGrammar]] = OrderedDict()
+        self._cache = CompileCache(cache_bytes - cache_bytes // ROW_SHARE)
+        # Builds under way; the outcome is None where a build was broken off.
+        self._builds: dict[bytes, Future[Outcome | None]] = {}
 
     def compile(self, constraint: OutputConstraint) -> Compilation:
-        """Raises a ConstraintError where the constraint cannot be used, the same one again for the same source."""
+        """Raises a ConstraintError where the constraint cannot be used, an equal one again for the same source."""
         key = _cache_key(constraint)
-        with self._lock:
-            future = self._entries.get(key)
-            if future is not None:
-                self._entries.move_to_end(key)
-                access = CacheAccess.HIT if future.done() else CacheAccess.WAITED
-            else:
-                future = self._entries[key] = Future()
-                access = CacheAccess.BUILT
-        if access is CacheAccess.BUILT:
-            self._build(constraint, key, future)
-        return Compilation(future.result(), access)
+        while True:
+            with self._lock:
+                known = self._cache.get(key)
+                build = self._builds.get(key)
+                if known is None and build is None:
+                    own_build = self._builds[key] = Future()
+            if known is not None:
+                return Compilation(_grammar_of(known), CacheAccess.HIT)
+            if build is None:
+                return Compilation(self._build(constraint, key, own_build), CacheAccess.BUILT)
+            outcome = build.result()
+            if outcome is not None:
+                return Compilation(_grammar_of(outcome), CacheAccess.WAITED)
+            # What broke the build off was not the constraint's fault: perhaps it goes well here.
 
-    def _build(self, constraint: OutputConstraint, key: Hashable, future: Future[CompiledGrammar]) -> None:
+    def _build(self, constraint: OutputConstraint, key: bytes, build: Future[Outcome | None]) -> CompiledGrammar:
+        outcome: Outcome | None = None
         try:
             with self._cold_slots:
-                future.set_result(self._compile_cold(constraint))
+                grammar = self._compile_cold(constraint)
+            outcome = grammar
+            return grammar
         except ConstraintError as error:
-            # Kept without the frames of this build, which would keep all its work alive.
-            future.set_exception(error.with_traceback(None))
-        except BaseException as error:
-            # Not the constraint's fault: who waits is told, who comes later tries again.
+            outcome = _fresh(error)
+            raise
+        finally:
             with self._lock:
-                self._entries.pop(key, None)
-            future.set_exception(error)
-        self.trim()
+                del self._builds[key]
+                if outcome is not None:
+                    self._cache.put(key, outcome)
+            build.set_result(outcome)
 
     def _compile_cold(self, constraint: OutputConstraint) -> CompiledGrammar:
         grammar = build_grammar(constraint, self._token_error)
+        with self._index_lock:  # the first two constraints must not both work it out
+            _ = self.index.trie
         try:
             compiled = CompiledGrammar(grammar, self.index)
         except EmptyLanguage as error:
@@ -105,32 +124,50 @@ class GrammarCompiler:
 
     @property
     def num_cached_bytes(self) -> int:
-        """What the cache keeps at present."""
+        """What is kept at present: grammars, failures and mask rows."""
         with self._lock:
-            return sum(_entry_bytes(future) for future in self._entries.values())
+            return self._cache.num_bytes + self.index.rows.num_bytes
 
-    def trim(self) -> None:
-        """Drops least recently used entries until the cache fits its budget; grammars grow while they are used."""
+    @property
+    def num_live_bytes(self) -> int:
+        """Grammars that are not kept any more, but that requests still use."""
         with self._lock:
-            sizes = {key: _entry_bytes(future) for key, future in self._entries.items() if future.done()}
-            total = sum(sizes.values())
-            for key, size in sizes.items():
-                if total <= self.cache_bytes:
-                    return
-                del self._entries[key]
-                total -= size
+            return self._cache.num_live_bytes
 
 
-def _cache_key(constraint: OutputConstraint) -> Hashable:
-    if constraint.kind is ConstraintKind.CHOICE and constraint.choices:
-        return constraint.kind, frozenset(constraint.choices)
-    return constraint.kind, constraint.source
+def _cache_key(constraint: OutputConstraint) -> bytes:
+    """A digest, so that large sources are not kept."""
+    texts: list[str] = [constraint.source]
+    if constraint.kind is ConstraintKind.CHOICE:
+        # Errors name entries by their place: with an entry that cannot be encoded, the order matters.
+        is_set = all(_can_be_encoded(text) for text in constraint.choices)
+        texts = sorted(set(constraint.choices)) if is_set else list(constraint.choices)
+    digest = hashlib.sha256(constraint.kind.encode())
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.digest()
 
 
-def _entry_bytes(future: Future[CompiledGrammar]) -> int:
-    if not future.done() or future.exception() is not None:
-        return _FAILURE_BYTES
-    return future.result().num_bytes
+def _can_be_encoded(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _grammar_of(outcome: Outcome) -> CompiledGrammar:
+    if isinstance(outcome, ConstraintError):
+        raise _fresh(outcome)
+    return outcome
+
+
+def _fresh(error: ErrorT) -> ErrorT:
+    """An equal error that nobody has raised yet.
+
+    A raised one gains a traceback each time, which keeps the frames of all its callers alive, and notes are its own.
+    """
+    fresh = type(error).__new__(type(error), *error.args)
+    vars(fresh).update((name, value) for name, value in vars(error).items() if name != "__notes__")
+    return fresh
 
 
 def compile_grammar(grammar: ir.Grammar, vocabulary: Vocabulary) -> CompiledGrammar:

@@ -78,9 +78,7 @@ class ConfigurationTable:
         """
         with self._lock:
             while (
-                result := step_token(
-                    self._arena, self._control, configuration, data, begin, end, token, membership
-                )
+                result := step_token(self._arena, self._control, configuration, data, begin, end, token, membership)
             ) == STOPPED:
                 self._make_room()
             return result
@@ -152,9 +150,7 @@ class ConfigurationTable:
             places = np.zeros(num_frames, np.int32)
             order = np.zeros(num_frames, np.int32)
             while (
-                result := transplant(
-                    self._arena, self._control, old._arena, old._control, configuration, places, order
-                )
+                result := transplant(self._arena, self._control, old._arena, old._control, configuration, places, order)
             ) == STOPPED:
                 self._make_room()
             return result

@@ -1,325 +1,344 @@
-"""From the rules' nondeterministic automata to one small set of states for all rules.
+"""Subset construction: from the rules' nondeterministic automata to states of which each letter leads to one state.
 
-Subset construction treats byte classes, called rules, loops and token sets alike as letters, so a state has at most
-one target for each. Where subsets grow out of proportion the rule keeps its nondeterministic form without empty
-edges: a step then has several targets. At the end, states with equal futures are merged over all rules at once.
+Byte classes, called rules, loops and token sets are all letters. Where the subsets of a rule grow out of proportion
+the rule keeps its nondeterministic form without empty edges: its states stand for single states of the automaton, and
+a letter may lead to several of them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
 
-from infernix.grammar import ir
-from infernix.matching.rule_nfa import Nfa, NfaBuilder
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.errors import ConstraintTooLarge
+from infernix.matching.arena import FINAL_STATE
+from infernix.matching.jit import inner, kernel
+from infernix.matching.unrolling import Edges, Ints
 
 # A rule may take this many NFA states, summed over its subsets, for each of its own states, and this many more.
 MAX_SUBSET_GROWTH = 30
 MAX_SUBSET_BASE = 4000
+# Rows and states, of all rules, before equal states are merged; also members of the subsets of one rule.
+MAX_ROWS = 1 << 22
 
-Targets: TypeAlias = tuple[int, ...]
-# Class intervals are inclusive.
-ByteStep: TypeAlias = tuple[int, int, Targets]
-LabelStep: TypeAlias = tuple[int, Targets]
-
-
-@dataclass(slots=True)
-class State:
-    """One state: `steps` by class interval, the rest by label; all sorted, intervals disjoint."""
-
-    is_final: bool = False
-    steps: list[ByteStep] = field(default_factory=list)
-    calls: list[LabelStep] = field(default_factory=list)
-    loops: list[LabelStep] = field(default_factory=list)
-    tokens: list[LabelStep] = field(default_factory=list)
-
-    def targets(self) -> Iterable[int]:
-        """Every state that an edge leads to."""
-        for _, _, step_targets in self.steps:
-            yield from step_targets
-        for edges in (self.calls, self.loops, self.tokens):
-            for _, label_targets in edges:
-                yield from label_targets
+_HASH_MASK = (1 << 30) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class StateGraph:
-    """All rules' states; `rule_starts[rule]` begins a rule. Class c covers class_begins[c] up to the next begin."""
+class Subsets:
+    """The states of all rules. State 0 has no rows; state 1 is final and has none.
 
-    states: list[State]
-    rule_starts: list[int]
-    class_begins: list[int]
-
-
-def determinize(builder: NfaBuilder) -> StateGraph:
-    """The minimal states of all rules."""
-    class_begins = _class_begins(builder)
-    states: list[State] = []
-    rule_starts = []
-    for rule in builder.rules:
-        if rule.automaton is not None:
-            rule_starts.append(_copy_automaton(rule.automaton, class_begins, states))
-        else:
-            rule_starts.append(_RuleStates(builder.nfa, rule.start, rule.end, class_begins, states).start)
-    _cut_dead_ends(states)
-    return _merge_equal(StateGraph(states, rule_starts, class_begins))
-
-
-def _class_begins(builder: NfaBuilder) -> list[int]:
-    begins = {0}
-    for edges in builder.nfa.byte_ranges:
-        for low, high, _ in edges:
-            begins.add(low)
-            begins.add(high + 1)
-    for rule in builder.rules:
-        if rule.automaton is not None:
-            for _, low, high, _ in rule.automaton.edges:
-                begins.add(low)
-                begins.add(high + 1)
-    begins.discard(256)
-    return sorted(begins)
-
-
-def _copy_automaton(automaton: ir.Automaton, class_begins: list[int], states: list[State]) -> int:
-    base = len(states)
-    states.extend(State(state in automaton.accepting) for state in range(automaton.num_states))
-    for source, low, high, target in sorted(automaton.edges):
-        first = bisect_right(class_begins, low) - 1
-        last = bisect_right(class_begins, high) - 1
-        states[base + source].steps.append((first, last, (base + target,)))
-    return base
-
-
-class _RuleStates:
-    """The states of one rule, appended to `states`."""
-
-    def __init__(self, nfa: Nfa, start: int, end: int, class_begins: list[int], states: list[State]) -> None:
-        self._nfa = nfa
-        self._end = end
-        self._states = states
-        self._class_begins = class_begins
-        self._closures: dict[int, Targets] = {}
-        base = len(states)
-        try:
-            self.start = self._build(start, merge=True)
-        except _SubsetsTooLarge:
-            del states[base:]
-            self.start = self._build(start, merge=False)
-
-    def _build(self, start: int, *, merge: bool) -> int:
-        """Subset construction; with `merge` off every subset is the closure of a single state."""
-        number_of: dict[Targets, int] = {}
-        pending: list[tuple[int, Targets]] = []
-        size = 0
-
-        def number(targets: Iterable[int]) -> Targets:
-            roots = tuple(sorted(set(targets)))
-            if not merge and len(roots) > 1:
-                return tuple(sorted({number((root,))[0] for root in roots}))
-            known = number_of.get(roots)
-            if known is None:
-                subset = self._closure(roots)
-                key = (-1, *subset)
-                known = number_of.get(key)
-                if known is None:
-                    known = len(self._states)
-                    self._states.append(State(self._end in subset))
-                    number_of[key] = known
-                    pending.append((known, subset))
-                number_of[roots] = known
-            return (known,)
-
-        (first,) = number((start,))
-        while pending:
-            state, subset = pending.pop()
-            size += len(subset)
-            if merge and size > MAX_SUBSET_BASE + MAX_SUBSET_GROWTH * len(self._closures):
-                raise _SubsetsTooLarge
-            target = self._states[state]
-            target.steps = [(low, high, number(targets)) for low, high, targets in self._byte_steps(subset)]
-            for edges, result in (
-                (self._nfa.calls, target.calls),
-                (self._nfa.loops, target.loops),
-                (self._nfa.tokens, target.tokens),
-            ):
-                by_label: dict[int, list[int]] = {}
-                for source in subset:
-                    for label, following in edges[source]:
-                        by_label.setdefault(label, []).append(following)
-                result.extend((label, number(by_label[label])) for label in sorted(by_label))
-        return first
-
-    def _byte_steps(self, subset: Targets) -> list[tuple[int, int, Targets]]:
-        edges = [edge for source in subset for edge in self._nfa.byte_ranges[source]]
-        begins = self._class_begins
-        intervals = [(bisect_right(begins, low) - 1, bisect_right(begins, high) - 1, t) for low, high, t in edges]
-        if len(intervals) == 1:
-            return [(intervals[0][0], intervals[0][1], (intervals[0][2],))]
-        by_class: dict[int, list[int]] = {}
-        for low, high, following in intervals:
-            for byte_class in range(low, high + 1):
-                by_class.setdefault(byte_class, []).append(following)
-        return _joined((byte_class, byte_class, tuple(by_class[byte_class])) for byte_class in sorted(by_class))
-
-    def _closure(self, roots: Targets) -> Targets:
-        """States with edges of their own, or final, that empty edges reach from `roots`."""
-        if len(roots) > 1:
-            return tuple(sorted({state for root in roots for state in self._closure((root,))}))
-        root = roots[0]
-        if root not in self._closures:
-            seen = {root}
-            stack = [root]
-            while stack:
-                for target in self._nfa.empty[stack.pop()]:
-                    if target not in seen:
-                        seen.add(target)
-                        stack.append(target)
-            nfa = self._nfa
-            self._closures[root] = tuple(
-                sorted(
-                    state
-                    for state in seen
-                    if state == self._end
-                    or nfa.byte_ranges[state]
-                    or nfa.calls[state]
-                    or nfa.loops[state]
-                    or nfa.tokens[state]
-                )
-            )
-        return self._closures[root]
-
-
-class _SubsetsTooLarge(Exception):
-    """The subset construction passed its budget."""
-
-
-def _joined(steps: Iterable[ByteStep]) -> list[ByteStep]:
-    """Neighbouring intervals with equal targets become one."""
-    joined: list[ByteStep] = []
-    for low, high, targets in steps:
-        if joined and joined[-1][1] + 1 == low and joined[-1][2] == targets:
-            joined[-1] = (joined[-1][0], high, targets)
-        else:
-            joined.append((low, high, targets))
-    return joined
-
-
-def _predecessors(states: list[State]) -> list[list[int]]:
-    sources: list[list[int]] = [[] for _ in states]
-    for source, state in enumerate(states):
-        for target in state.targets():
-            sources[target].append(source)
-    return sources
-
-
-def _cut_dead_ends(states: list[State]) -> None:
-    """Removes edges into states from which no final state can be reached."""
-    sources = _predecessors(states)
-    alive = {number for number, state in enumerate(states) if state.is_final}
-    stack = list(alive)
-    while stack:
-        for source in sources[stack.pop()]:
-            if source not in alive:
-                alive.add(source)
-                stack.append(source)
-    if len(alive) == len(states):
-        return
-    for state in states:
-        state.steps = [
-            (low, high, kept)
-            for low, high, targets in state.steps
-            if (kept := tuple(target for target in targets if target in alive))
-        ]
-        for edges in (state.calls, state.loops, state.tokens):
-            edges[:] = [
-                (label, kept)
-                for label, targets in edges
-                if (kept := tuple(target for target in targets if target in alive))
-            ]
-
-
-def _merge_equal(graph: StateGraph) -> StateGraph:
-    """The quotient by the coarsest partition into states with equal futures."""
-    states = graph.states
-    block_of = _equal_blocks(states)
-    representative: dict[int, int] = {}
-    for number, block in enumerate(block_of):
-        representative.setdefault(block, number)
-    renumbered = {block: number for number, block in enumerate(representative)}
-
-    def mapped(targets: Targets) -> Targets:
-        return tuple(sorted({renumbered[block_of[target]] for target in targets}))
-
-    merged = []
-    for number in representative.values():
-        state = states[number]
-        merged.append(
-            State(
-                state.is_final,
-                _joined((low, high, mapped(targets)) for low, high, targets in state.steps),
-                [(label, mapped(targets)) for label, targets in state.calls],
-                [(label, mapped(targets)) for label, targets in state.loops],
-                [(label, mapped(targets)) for label, targets in state.tokens],
-            )
-        )
-    return StateGraph(merged, [renumbered[block_of[start]] for start in graph.rule_starts], graph.class_begins)
-
-
-def _equal_blocks(states: list[State]) -> list[int]:
-    """Partition refinement: block number by state.
-
-    A block is looked at again only for members with a successor that changed its block; of the parts into which it
-    then falls the largest keeps its number, so that each state moves a logarithmic number of times.
+    rule_starts: start state by rule. final: 1 by state for final ones. row_begins: the first row by state, one entry
+    more than states. rows: [rows, 3], low, high (letters), target; rows of the same letters stand next to each other,
+    and only states from first_nondeterministic on have such.
     """
-    sources = _predecessors(states)
-    block_of = [0] * len(states)
-    members: list[set[int]] = [set(range(len(states)))]
-    dirty: dict[int, set[int]] = {0: set(range(len(states)))}
 
-    def signature(number: int) -> object:
-        state = states[number]
+    rule_starts: Ints
+    final: Ints
+    row_begins: Ints
+    rows: Ints
+    first_nondeterministic: int
 
-        def blocks(targets: Targets) -> Targets:
-            return (block_of[targets[0]],) if len(targets) == 1 else tuple(sorted({block_of[t] for t in targets}))
 
-        return (
-            state.is_final,
-            tuple(_joined((low, high, blocks(targets)) for low, high, targets in state.steps)),
-            tuple((label, blocks(targets)) for label, targets in state.calls),
-            tuple((label, blocks(targets)) for label, targets in state.loops),
-            tuple((label, blocks(targets)) for label, targets in state.tokens),
+def determinize(edges: Edges, is_final: Ints, rules: Ints, num_letters: int) -> Subsets:
+    """is_final: 1 by NFA state where a rule ends. rules: [rules, 2], a rule's first state, where it starts, and the end
+    of its states. Raises ConstraintTooLarge past MAX_ROWS.
+    """
+    num_nfa_states = len(is_final)
+    fixed = 5 * num_nfa_states + 4 * (num_letters + 1) + len(rules)
+    capacity = 1 << max(10, (len(edges.rows) * 5 // 4).bit_length())
+    while True:
+        work: NDArray[np.int32] = np.zeros(fixed + 13 * capacity, np.int32)
+        num_states, num_rows, first_nondeterministic = _determinize(
+            edges.begins, edges.rows.ravel(), is_final, rules.ravel(), edges.num_classes, num_letters, work, capacity
         )
+        if num_states:
+            break
+        if capacity >= MAX_ROWS:
+            raise ConstraintTooLarge(f"the constraint takes more than {MAX_ROWS} steps (MAX_ROWS)")
+        capacity = min(4 * capacity, MAX_ROWS)
+    tables = work[fixed:]
+    return Subsets(
+        work[fixed - len(rules) : fixed],
+        tables[:num_states],
+        tables[capacity : capacity + num_states + 1],
+        tables[5 * capacity : 5 * capacity + 3 * num_rows].reshape(-1, 3),
+        first_nondeterministic,
+    )
 
-    while dirty:
-        block, changed = dirty.popitem()
-        parts: dict[object, set[int]] = {}
-        for number in changed:
-            parts.setdefault(signature(number), set()).add(number)
-        rest = members[block]
-        rest.difference_update(changed)
-        if rest:
-            # Members without a changed successor still agree with each other: one speaks for all.
-            rest.update(parts.pop(signature(next(iter(rest))), ()))
-            parts[None] = rest
-        largest = max(parts.values(), key=len)
-        members[block] = largest
-        for part in parts.values():
-            if part is largest:
+
+@inner
+def _mixed(value: int) -> int:
+    """A 30-bit hash; never overflows 64 bits."""
+    h = ((int(value) + 0x9E3779) * 1000003) & 0x7FFFFFFFFFFF
+    h = ((h ^ (h >> 15)) & 0xFFFFFFF) * 69069
+    return (h ^ (h >> 13)) & _HASH_MASK
+
+
+@inner
+def _add_closure(root: int, stamp: int, begins: Ints, edges: Ints, is_final: Ints, work: Ints, count: int) -> int:
+    """Adds to the states found those with edges of their own, or final, that empty edges reach from `root`."""
+    num_nfa_states = len(is_final)
+    stack = num_nfa_states
+    found = 2 * num_nfa_states
+    if work[root] == stamp:
+        return count
+    work[root] = stamp
+    work[stack] = root
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        state = work[stack + depth]
+        if begins[2 * state + 1] < begins[2 * state + 2] or is_final[state] != 0:
+            work[found + count] = state
+            count += 1
+        for edge in range(begins[2 * state], begins[2 * state + 1]):
+            target = edges[3 * edge + 2]
+            if work[target] != stamp:
+                work[target] = stamp
+                work[stack + depth] = target
+                depth += 1
+    return count
+
+
+@inner
+def _find_segments(
+    begins: Ints, edges: Ints, work: Ints, first_member: int, end_member: int, segment_low: int, num_segment_entries: int, num_classes: int, step: int, links: int, capacity: int
+) -> tuple[int, int, int]:
+    """Parts the letters of a state into segments, and lists for each segment the targets of the edges over it.
+
+    Returns the number of segments of byte classes, the last class of the last of them, and the number of all segments;
+    it is negative where there are too many links.
+    """
+    segment_head = segment_low + num_segment_entries
+    segment_of = segment_head + num_segment_entries
+    cut = segment_of + num_segment_entries
+    num_segments = 0
+    num_links = 0
+    num_byte_segments = 0
+    first_class = num_classes
+    last_class = -1
+    # First where segments begin, then which edges lead over each.
+    for fill in range(2):
+        for place in range(first_member, end_member):
+            member = work[place]
+            for edge in range(begins[2 * member + 1], begins[2 * member + 2]):
+                low = edges[3 * edge]
+                high = edges[3 * edge + 1]
+                if fill == 0:
+                    if low < num_classes:
+                        work[cut + low] = step
+                        work[cut + high + 1] = step
+                        first_class = min(first_class, low)
+                        last_class = max(last_class, high)
+                    continue
+                if low >= num_classes and work[cut + low] != step:
+                    work[cut + low] = step
+                    work[segment_low + num_segments] = low
+                    work[segment_head + num_segments] = 0
+                    work[segment_of + low] = num_segments
+                    num_segments += 1
+                for segment in range(work[segment_of + low], work[segment_of + high] + 1):
+                    if num_links == capacity:
+                        return 0, 0, -1
+                    work[links + 2 * num_links] = edges[3 * edge + 2]
+                    work[links + 2 * num_links + 1] = work[segment_head + segment]
+                    num_links += 1
+                    work[segment_head + segment] = num_links
+        if fill == 0:
+            for letter in range(first_class, last_class + 1):
+                if work[cut + letter] == step:
+                    work[segment_low + num_segments] = letter
+                    work[segment_head + num_segments] = 0
+                    num_segments += 1
+                work[segment_of + letter] = num_segments - 1
+            num_byte_segments = num_segments
+            # The cut after the last class is the first label's place.
+            work[cut + num_classes] = 0
+    return num_byte_segments, last_class, num_segments
+
+
+@kernel
+def _determinize(
+    begins: Ints,
+    edges: Ints,
+    is_final: Ints,
+    rules: Ints,
+    num_classes: int,
+    num_letters: int,
+    work: Ints,
+    capacity: int,
+) -> tuple[int, int, int]:
+    """The numbers of states and rows, and the first nondeterministic state; zeros where `capacity` is too small.
+
+    work, all zeros, is used for: five entries by NFA state (stamp of the closure that saw it, stack, states found, the
+    subset's state for the closure of this one, whether it has been met); four by letter and one more (segments of a
+    state: letters that the same edges lead over); the start by rule; `capacity` times final, first row, first member,
+    hash, last row into the state, three entries of a row, a member, two of a link, two slots.
+    """
+    num_nfa_states = len(is_final)
+    found = 2 * num_nfa_states
+    state_of_root = 3 * num_nfa_states
+    is_known_root = 4 * num_nfa_states
+    segment_low = 5 * num_nfa_states
+    segment_head = segment_low + num_letters + 1
+    segment_of = segment_head + num_letters + 1
+    cut = segment_of + num_letters + 1
+    rule_starts = cut + num_letters + 1
+    final = rule_starts + len(rules) // 2
+    row_begins = final + capacity
+    member_begins = row_begins + capacity
+    hashes = member_begins + capacity
+    row_of_target = hashes + capacity
+    rows = row_of_target + capacity
+    members = rows + 3 * capacity
+    links = members + capacity
+    slots = links + 2 * capacity
+    last_slot = 2 * capacity - 1
+
+    work[final + FINAL_STATE] = 1
+    num_states = 2
+    num_rows = 0
+    num_made = 2
+    first_nondeterministic = 0
+    stamp = 0
+    step = 0
+    for attempt in range(2):
+        merge = attempt == 0
+        if not merge:
+            first_nondeterministic = num_states
+        for rule in range(len(rules) // 2):
+            if work[rule_starts + rule] != 0:
                 continue
-            for number in part:
-                block_of[number] = len(members)
-            members.append(part)
-            for number in part:
-                for source in sources[number]:
-                    dirty.setdefault(block_of[source], set()).add(source)
-        # Sources recorded under a block that has since been split move to the block they are in now.
-        if block in dirty:
-            for number in list(dirty[block]):
-                if block_of[number] != block:
-                    dirty[block].discard(number)
-                    dirty.setdefault(block_of[number], set()).add(number)
-            if not dirty[block]:
-                del dirty[block]
-    return block_of
+            first_state = num_states
+            first_row = num_rows
+            size = 0
+            num_roots = 0
+            work[member_begins + num_states] = 0
+            # One step before the first state: its only letter leads to the start.
+            state = first_state - 1
+            while state < num_states:
+                step += 1
+                num_segments = 1
+                num_byte_segments = 0
+                last_class = -1
+                if state < first_state:
+                    work[segment_head] = 1
+                    work[links] = rules[2 * rule]
+                    work[links + 1] = 0
+                else:
+                    num_byte_segments, last_class, num_segments = _find_segments(
+                        begins, edges, work, members + work[member_begins + state],
+                        members + work[member_begins + state + 1], segment_low, num_letters + 1, num_classes, step, links, capacity
+                    )
+                    if num_segments < 0:
+                        return 0, 0, 0
+                for segment in range(num_segments):
+                    low = work[segment_low + segment]
+                    high = low
+                    if segment < num_byte_segments - 1:
+                        high = work[segment_low + segment + 1] - 1
+                    elif segment < num_byte_segments:
+                        high = last_class
+                    first_segment_row = num_rows
+                    link = work[segment_head + segment]
+                    while link > 0:
+                        root = work[links + 2 * link - 2]
+                        is_single = not merge or work[links + 2 * link - 1] == 0
+                        target = 0
+                        if is_single:
+                            target = work[state_of_root + root]
+                        if target != 0:
+                            link = work[links + 2 * link - 1]
+                        else:
+                            stamp += 1
+                            count = 0
+                            following = link
+                            while following > 0:
+                                link = following
+                                met = work[links + 2 * link - 2]
+                                count = _add_closure(met, stamp, begins, edges, is_final, work, count)
+                                num_roots += 1 - work[is_known_root + met]
+                                work[is_known_root + met] = 1
+                                link = work[links + 2 * link - 1]
+                                following = link
+                                if is_single:
+                                    following = 0
+                            key = 0
+                            ends_only = count > 0
+                            is_end = 0
+                            for place in range(found, found + count):
+                                member = work[place]
+                                key = (key + _mixed(member)) & _HASH_MASK
+                                is_end |= is_final[member]
+                                if begins[2 * member + 1] < begins[2 * member + 2]:
+                                    ends_only = False
+                            slot = key & last_slot
+                            while not ends_only and work[slots + slot] != 0:
+                                old = work[slots + slot]
+                                # Entries of other rules, and of a rule that was given up, are leftovers.
+                                if (
+                                    first_state <= old < num_states
+                                    and work[hashes + old] == key
+                                    and work[member_begins + old + 1] - work[member_begins + old] == count
+                                ):
+                                    place = work[member_begins + old]
+                                    end = work[member_begins + old + 1]
+                                    while place < end and work[work[members + place]] == stamp:
+                                        place += 1
+                                    if place == end:
+                                        target = old
+                                        break
+                                slot = (slot + 1) & last_slot
+                            if ends_only:
+                                target = FINAL_STATE
+                            elif target == 0:
+                                if num_made + 2 > capacity or size + count > capacity:
+                                    return 0, 0, 0
+                                target = num_states
+                                num_states += 1
+                                num_made += 1
+                                work[slots + slot] = target
+                                work[hashes + target] = key
+                                work[final + target] = is_end
+                                for place in range(count):
+                                    work[members + size + place] = work[found + place]
+                                size += count
+                                work[member_begins + num_states] = size
+                            if is_single:
+                                work[state_of_root + root] = target
+                        if state < first_state:
+                            work[rule_starts + rule] = target
+                            continue
+                        row = work[row_of_target + target]
+                        if first_segment_row <= row < num_rows and work[rows + 3 * row + 2] == target:
+                            continue
+                        row = num_rows - 1
+                        if (
+                            merge
+                            and segment < num_byte_segments
+                            and row >= work[row_begins + state]
+                            and work[rows + 3 * row + 1] == low - 1
+                            and work[rows + 3 * row + 2] == target
+                        ):
+                            work[rows + 3 * row + 1] = high
+                            continue
+                        if num_rows == capacity:
+                            return 0, 0, 0
+                        work[rows + 3 * num_rows] = low
+                        work[rows + 3 * num_rows + 1] = high
+                        work[rows + 3 * num_rows + 2] = target
+                        work[row_of_target + target] = num_rows
+                        num_rows += 1
+                state += 1
+                work[row_begins + state] = num_rows
+                if merge and size > MAX_SUBSET_BASE + MAX_SUBSET_GROWTH * num_roots:
+                    num_states = first_state
+                    num_rows = first_row
+                    work[rule_starts + rule] = 0
+                    for root in range(rules[2 * rule], rules[2 * rule + 1]):
+                        work[state_of_root + root] = 0
+                    break
+    return num_states, num_rows, first_nondeterministic

@@ -9,7 +9,6 @@ from infernix.matching.configurations import DEAD, ConfigurationTable
 from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.network import Network
 from infernix.matching.rows import MaskRow
-from infernix.matching.vocabulary import TokenClass
 
 # Remembered token steps are dropped as a whole beyond this figure, and worked out again when they are needed.
 MAX_REMEMBERED_STEPS = 1 << 18
@@ -24,9 +23,7 @@ class Epoch:
     out under the configuration table's.
     """
 
-    def __init__(
-        self, network: Network, index: VocabularyIndex, terminals: TokenTerminals, limit_bytes: int
-    ) -> None:
+    def __init__(self, network: Network, index: VocabularyIndex, terminals: TokenTerminals, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         # Matchers look at this on every token, so it is a plain flag.
         self.is_full = False
@@ -82,9 +79,7 @@ class Epoch:
             return DEAD
         begin, end = self._text_begins[token], self._text_begins[token + 1]
         if self._has_terminals:
-            return self.table.step_token(
-                configuration, self._text_bytes, begin, end, token, self._terminals.membership
-            )
+            return self.table.step_token(configuration, self._text_bytes, begin, end, token, self._terminals.membership)
         return self.table.step_bytes(configuration, self._text_bytes, begin, end) if begin < end else DEAD
 
     def copy_row(self, configuration: int, target: NDArray[np.int32]) -> bool:

@@ -9,10 +9,14 @@ user's cache directory, in a folder named after a digest of all kernel sources.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import re
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,36 +25,60 @@ import numba
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-_KERNEL_SOURCES = (
-    "arena.py",
-    "atoms.py",
-    "closure.py",
-    "determinize.py",
-    "interning.py",
-    "jit.py",
-    "minimization.py",
-    "network.py",
-    "rule_nfa.py",
-    "stepping.py",
-    "tabulation.py",
-    "transplant.py",
-    "trie.py",
-    "unrolling.py",
-)
+_IMPORTED_MODULE = re.compile(r"^from infernix\.matching(?:\.(\w+))? import ([\w ,]*)", re.MULTILINE)
+_kernels: list[Any] = []
+
+
+def kernels() -> tuple[Any, ...]:
+    """All kernels, as numba's dispatchers; none where compilation is switched off."""
+    return tuple(_kernels)
+
+
+def kernel_sources() -> list[Path]:
+    """The files whose code or constants are compiled into kernels: users of this module, and what they import."""
+    texts = {path.stem: path.read_text("utf-8") for path in Path(__file__).parent.glob("*.py")}
+    found = {"jit"}
+    waiting = [name for name, text in texts.items() if "jit" in _imported_modules(text)]
+    while waiting:
+        name = waiting.pop()
+        if name in texts and name not in found:
+            found.add(name)
+            waiting += _imported_modules(texts[name])
+    return sorted(Path(__file__).parent / f"{name}.py" for name in found)
+
+
+def _imported_modules(text: str) -> list[str]:
+    """Names behind `from infernix.matching` import statements."""
+    return [
+        name.strip()
+        for module, names in _IMPORTED_MODULE.findall(text)
+        for name in ([module] if module else names.split(","))
+    ]
 
 
 @cache
 def kernel_cache_directory() -> str:
-    """Where compiled kernels are kept: NUMBA_CACHE_DIR, the user's cache directory, or else a temporary one."""
+    """Where compiled kernels are kept: in NUMBA_CACHE_DIR, in the user's cache directory, or for this process only."""
     digest = hashlib.sha256()
-    for name in _KERNEL_SOURCES:
-        digest.update((Path(__file__).parent / name).read_bytes())
+    for path in kernel_sources():
+        digest.update(path.read_bytes())
     folder = f"kernels-{digest.hexdigest()[:16]}"
-    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    for base in (os.environ.get("NUMBA_CACHE_DIR"), Path(user_cache) / "infernix"):
-        if base and _is_writable(path := Path(base) / folder):
-            return str(path)
-    return str(Path(tempfile.mkdtemp(prefix="infernix-")) / folder)
+    for base in _base_directories():
+        if _is_writable(base / folder):
+            return str(base / folder)
+    temporary = tempfile.mkdtemp(prefix="infernix-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return str(Path(temporary) / folder)
+
+
+def _base_directories() -> Iterator[Path]:
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen)
+    user_cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if user_cache.is_absolute():  # anything else is to be ignored (XDG Base Directory Specification)
+        yield user_cache / "infernix"
+    with suppress(RuntimeError):  # a user id without an entry in the user database has no home
+        yield Path.home() / ".cache" / "infernix"
 
 
 def _is_writable(path: Path) -> bool:
@@ -60,6 +88,26 @@ def _is_writable(path: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def _forgive_files(kernel_cache: Any) -> None:
+    """Takes a damaged file of a kernel's cache for none, and a full disk for no reason to stop."""
+    load, save = kernel_cache.load_overload, kernel_cache.save_overload
+
+    def load_overload(signature: Any, target_context: Any) -> Any:
+        try:
+            return load(signature, target_context)
+        except Exception:  # whatever unpickling makes of damaged bytes
+            with suppress(OSError):
+                kernel_cache.flush()
+            return None
+
+    def save_overload(signature: Any, compiled: Any) -> None:
+        with suppress(OSError):
+            save(signature, compiled)
+
+    kernel_cache.load_overload = load_overload
+    kernel_cache.save_overload = save_overload
 
 
 def kernel(function: FunctionT) -> FunctionT:
@@ -73,6 +121,8 @@ def kernel(function: FunctionT) -> FunctionT:
             compiled.enable_caching()
         finally:
             config.CACHE_DIR = configured
+        _forgive_files(compiled._cache)
+        _kernels.append(compiled)
     return compiled  # type: ignore[no-any-return]
 
 

@@ -57,7 +57,7 @@ class VocabularyIndex:
     def can_step(self) -> bytes:
         """By token: 1 where it can lead anywhere, 0 for EOS and NEVER."""
         classes = self.vocabulary.classes
-        return ((classes == TokenClass.TEXT) | (classes == TokenClass.CONTROL)).astype(np.uint8).tobytes()
+        return bytes(int(token_class in (TokenClass.TEXT, TokenClass.CONTROL)) for token_class in classes.tolist())
 
     def row_of_atoms(self, atoms: int) -> NDArray[np.uint32]:
         """The row of all text tokens that are made of these atoms alone; read-only, worked out once a set."""

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from infernix.grammar import ir
 from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.configurations import ConfigurationTable
+from infernix.matching.jit import kernels
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
+NOTICE_SECONDS = 1.0
+NOTICE = "Compiling the matching kernels, once per installation: about 20 seconds ..."
 
-def warm_kernels() -> None:
-    """Compiles every kernel, or loads it from numba's cache on disk: about 20 seconds once per installation.
+
+def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
+    """Compiles every kernel, or loads it from the cache on disk: about 20 seconds once per installation.
 
     Runs a small grammar with recursion, a token terminal and enough growth to call each kernel with the argument types
-    that requests use. Safe to call from a background thread, and again.
+    that requests use. Safe to call from a background thread, and again. `progress` receives one line, from a thread of
+    its own, if kernels are still being compiled after a second; it is not called any more after the return.
     """
+    with _notice(progress):
+        _call_every_kernel()
+
+
+def _call_every_kernel() -> None:
     vocabulary = Vocabulary([b"a", b"b", b"", b""], [TokenClass.TEXT] * 2 + [TokenClass.CONTROL, TokenClass.EOS])
     builder = ir.GrammarBuilder()
     root = builder.declare("root")
@@ -31,3 +45,23 @@ def warm_kernels() -> None:
     while matcher.accept(1):
         matcher.fill(row)
     ConfigurationTable.of(builder.build(root)).import_from(compiled.configurations, compiled.configurations.start)
+
+
+@contextmanager
+def _notice(progress: Callable[[str], None] | None) -> Iterator[None]:
+    """Says after a second that kernels are being compiled, if they are: loading them can be slow, too."""
+    if progress is None:
+        yield
+        return
+
+    def say() -> None:
+        if any(kernel.stats.cache_misses for kernel in kernels()):
+            progress(NOTICE)
+
+    timer = threading.Timer(NOTICE_SECONDS, say)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()

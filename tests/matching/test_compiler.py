@@ -1,0 +1,526 @@
+"""One compiled grammar for all who ask for the same one: keys, threads, failures and memory."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from support.vocabularies import byte_vocabulary, nasty_vocabulary, text_vocabulary
+
+from infernix.errors import (
+    ConstraintDeadEnd,
+    ConstraintError,
+    ConstraintTooLarge,
+    EmptyLanguage,
+    InvalidChoice,
+    InvalidGrammar,
+    InvalidJsonSchema,
+    InvalidRegex,
+    TextLocation,
+    UnsatisfiableJsonSchema,
+    UnsupportedJsonSchema,
+)
+from infernix.grammar import ir
+from infernix.matching import CompiledGrammar, GrammarCompiler, masks
+from infernix.matching import compiler as compiler_module
+from infernix.matching.masks import VocabularyIndex
+from infernix.options import OutputConstraint
+from infernix.results import CacheAccess
+
+VOCABULARY = byte_vocabulary()
+GRAMMAR = OutputConstraint.grammar
+SCHEMA = OutputConstraint.json_schema
+CHOICE = OutputConstraint.choice
+REGEX = OutputConstraint.regex
+
+
+class Gate:
+    """Stands in for `build_grammar`: counts builds and lets none through before it is opened."""
+
+    def __init__(self, build: Callable[..., ir.Grammar]) -> None:
+        self._build = build
+        self._lock = threading.Lock()
+        self.is_open = threading.Event()
+        self.entered = threading.Semaphore(0)
+        self.num_builds = 0
+        self.num_inside = 0
+        self.most_inside = 0
+        self.failures: list[BaseException] = []
+
+    def __call__(self, *arguments: Any) -> ir.Grammar:
+        with self._lock:
+            self.num_builds += 1
+            self.num_inside += 1
+            self.most_inside = max(self.most_inside, self.num_inside)
+            failure = self.failures.pop(0) if self.failures else None
+        self.entered.release()
+        assert self.is_open.wait(60)
+        with self._lock:
+            self.num_inside -= 1
+        if failure is not None:
+            raise failure
+        return self._build(*arguments)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    gate = Gate(compiler_module.build_grammar)
+    monkeypatch.setattr(compiler_module, "build_grammar", gate)
+    yield gate
+    gate.is_open.set()
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as executor:
+        yield executor
+
+
+class _NamedGrammar(CompiledGrammar):
+    """A grammar without content, of any size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @property
+    def num_bytes(self) -> int:
+        return self.size
+
+
+def stub_builds(monkeypatch: pytest.MonkeyPatch, stub: GrammarCompiler, size: int) -> list[OutputConstraint]:
+    """Lets a compiler build grammars of `size` bytes out of nothing; returns the list of what was built."""
+    built: list[OutputConstraint] = []
+
+    def build(constraint: OutputConstraint) -> CompiledGrammar:
+        built.append(constraint)
+        return _NamedGrammar(size)
+
+    monkeypatch.setattr(stub, "_compile_cold", build)
+    return built
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            (CHOICE(["a", "b", ""]), CHOICE(["", "b", "a", "b"])),
+            (GRAMMAR('root ::= "a"'), GRAMMAR('root ::= "a"')),
+            (SCHEMA({"const": 1}), SCHEMA('{"const": 1}')),
+            (OutputConstraint.json_object(), OutputConstraint.json_object()),
+            (REGEX("a+"), REGEX("a+")),
+        ],
+    )
+    def test_the_same_constraint_is_compiled_once(self, first: OutputConstraint, second: OutputConstraint) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        built, found = compiler.compile(first), compiler.compile(second)
+        assert (built.access, found.access) == (CacheAccess.BUILT, CacheAccess.HIT)
+        assert found.grammar is built.grammar
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            (SCHEMA('{"enum": ["a b"]}'), SCHEMA('{"enum": ["a  b"]}')),
+            (SCHEMA('{"enum": ["a", "b"]}'), SCHEMA('{"enum": ["b", "a"]}')),
+            (SCHEMA('{"type": "string", "minLength": 1}'), SCHEMA('{"minLength": 1, "type": "string"}')),
+            (SCHEMA('{"const": 1}'), SCHEMA('{"const":1}')),
+            (CHOICE(["a"]), REGEX("a")),
+            (CHOICE(["ab"]), CHOICE(["a", "b"])),
+            (CHOICE(["a\0b"]), CHOICE(["a", "b"])),
+            (CHOICE([""]), CHOICE(["", "a"])),
+            (SCHEMA("{}"), OutputConstraint.json_object()),
+            (GRAMMAR('root ::= "a"'), GRAMMAR('root ::= "a" ')),
+            (REGEX("\u00e9"), REGEX("e\u0301")),
+        ],
+    )
+    def test_different_sources_are_different_entries(self, first: OutputConstraint, second: OutputConstraint) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        grammars = [compiler.compile(constraint).grammar for constraint in (first, second, first, second)]
+        assert grammars[0] is grammars[2]
+        assert grammars[1] is grammars[3]
+        assert grammars[0] is not grammars[1]
+
+    def test_the_empty_list_is_not_the_empty_string(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        compiler.compile(CHOICE([""]))
+        with pytest.raises(InvalidChoice):
+            compiler.compile(CHOICE([]))
+
+    @pytest.mark.parametrize("choices", [["a", "\ud800"], ["\ud800", "a"]])
+    def test_a_place_in_an_error_is_the_place_in_this_list(self, choices: list[str]) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        for constraint in (CHOICE(choices[::-1]), CHOICE(choices)):
+            with pytest.raises(InvalidChoice) as caught:
+                compiler.compile(constraint)
+        assert caught.value.index == choices.index("\ud800")
+
+    def test_vocabularies_have_compilers_of_their_own(self) -> None:
+        constraint = CHOICE(["a"])
+        grammars = [GrammarCompiler(vocabulary).compile(constraint) for vocabulary in (VOCABULARY, nasty_vocabulary())]
+        assert [compilation.access for compilation in grammars] == [CacheAccess.BUILT] * 2
+        assert grammars[0].grammar.vocabulary is not grammars[1].grammar.vocabulary
+
+
+class TestLanguages:
+    @pytest.mark.parametrize("constraint", [GRAMMAR('root ::= ""'), CHOICE([""]), REGEX("")])
+    def test_a_text_may_be_empty_and_nothing_else(self, constraint: OutputConstraint) -> None:
+        matcher = GrammarCompiler(VOCABULARY).compile(constraint).grammar.new_matcher()
+        row = np.zeros(VOCABULARY.num_mask_words, np.int32)
+        assert matcher.fill(row)
+        assert np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist() == [256]
+        assert matcher.accept(256)
+
+    def test_a_start_that_no_token_can_spell_is_a_dead_end(self) -> None:
+        with pytest.raises(ConstraintDeadEnd):
+            GrammarCompiler(text_vocabulary(["ab", "c"])).compile(GRAMMAR('root ::= "a" "c"'))
+
+    @pytest.mark.parametrize("source", ["root ::= root", 'root ::= "a" root'])
+    def test_a_grammar_without_a_text_is_invalid(self, source: str) -> None:
+        with pytest.raises(InvalidGrammar, match="empty") as caught:
+            GrammarCompiler(VOCABULARY).compile(GRAMMAR(source))
+        assert caught.value.location is None
+
+    def test_an_empty_language_of_another_kind_keeps_its_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(compiler_module, "build_grammar", lambda *_: ir.Grammar.of(ir.NOTHING))
+        with pytest.raises(EmptyLanguage):
+            GrammarCompiler(VOCABULARY).compile(REGEX("a"))
+
+
+class TestThreads:
+    def test_who_asks_for_a_build_under_way_waits_for_it(self, gate: Gate, pool: ThreadPoolExecutor) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        first = pool.submit(compiler.compile, CHOICE(["a", "b"]))
+        gate.entered.acquire()
+        others = [pool.submit(compiler.compile, CHOICE(["b", "a"])) for _ in range(5)]
+        until(lambda: num_blocked(pool) == 5)
+        gate.is_open.set()
+        assert first.result().access is CacheAccess.BUILT
+        assert [other.result().access for other in others] == [CacheAccess.WAITED] * 5
+        assert {id(other.result().grammar) for other in others} == {id(first.result().grammar)}
+        assert gate.num_builds == 1
+
+    def test_two_builds_at_once_and_hits_wait_for_neither(self, gate: Gate, pool: ThreadPoolExecutor) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        gate.is_open.set()
+        known = compiler.compile(CHOICE(["known"])).grammar
+        with pytest.raises(InvalidRegex):
+            compiler.compile(REGEX("("))
+        gate.is_open.clear()
+        builds = [pool.submit(compiler.compile, CHOICE([str(number)])) for number in range(6)]
+        for _ in range(4):  # the two builds above, and the first two of these
+            gate.entered.acquire()
+        until(lambda: len(compiler._builds) == 6)
+        found = compiler.compile(CHOICE(["known"]))
+        assert (found.grammar, found.access) == (known, CacheAccess.HIT)
+        with pytest.raises(InvalidRegex):
+            compiler.compile(REGEX("("))
+        assert gate.num_inside == 2
+        assert compiler.num_cached_bytes > 0
+        gate.is_open.set()
+        assert [build.result().access for build in builds] == [CacheAccess.BUILT] * 6
+        assert gate.most_inside == 2
+        assert compiler._builds == {}
+
+    def test_who_waits_for_a_failure_gets_it_too(self, gate: Gate, pool: ThreadPoolExecutor) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        builds = [pool.submit(compiler.compile, REGEX("(")) for _ in range(4)]
+        gate.entered.acquire()
+        until(lambda: num_blocked(pool) == 3)
+        gate.is_open.set()
+        errors = [build.exception() for build in builds]
+        assert len({id(error) for error in errors}) == 4
+        assert {str(error) for error in errors} == {str(errors[0])}
+        assert gate.num_builds == 1
+
+    @pytest.mark.parametrize("failure", [MemoryError(), KeyboardInterrupt(), RuntimeError("a defect")])
+    def test_a_build_that_was_broken_off_is_none(
+        self, gate: Gate, pool: ThreadPoolExecutor, failure: BaseException
+    ) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        gate.failures.append(failure)
+        first = pool.submit(compiler.compile, CHOICE(["a"]))
+        gate.entered.acquire()
+        others = [pool.submit(compiler.compile, CHOICE(["a"])) for _ in range(3)]
+        until(lambda: num_blocked(pool) == 3)
+        gate.is_open.set()
+        assert first.exception() is failure
+        accesses = sorted(other.result().access for other in others)
+        assert accesses.count(CacheAccess.BUILT) == 1
+        assert compiler.compile(CHOICE(["a"])).access is CacheAccess.HIT
+        assert gate.num_builds == 2
+        assert compiler._builds == {}
+        # Neither slot was lost.
+        gate.is_open.clear()
+        builds = [pool.submit(compiler.compile, CHOICE([text])) for text in ("b", "c")]
+        for _ in range(3):
+            gate.entered.acquire()
+        assert gate.num_inside == 2
+        gate.is_open.set()
+        assert [build.result().access for build in builds] == [CacheAccess.BUILT] * 2
+
+    def test_the_vocabulary_is_indexed_once(self, monkeypatch: pytest.MonkeyPatch, pool: ThreadPoolExecutor) -> None:
+        build_trie = masks.build_trie
+        num_builds = 0
+
+        def slow_build(vocabulary: Any) -> Any:
+            nonlocal num_builds
+            num_builds += 1
+            threading.Event().wait(0.05)
+            return build_trie(vocabulary)
+
+        monkeypatch.setattr(masks, "build_trie", slow_build)
+        compiler = GrammarCompiler(VOCABULARY)
+        with pytest.raises(InvalidGrammar):
+            compiler.compile(GRAMMAR("root"))
+        assert num_builds == 0  # a text that cannot be read pays nothing
+        list(pool.map(compiler.compile, [CHOICE([str(number)]) for number in range(4)]))
+        assert num_builds == 1
+
+
+def num_blocked(pool: ThreadPoolExecutor) -> int:
+    """How many of the pool's threads wait for another thread's build."""
+    frames = sys._current_frames()
+    count = 0
+    for thread in pool._threads:
+        frame = frames.get(thread.ident or 0)
+        names = [entry.name for entry in traceback.extract_stack(frame)] if frame is not None else []
+        count += "compile" in names and "result" in names
+    return count
+
+
+def until(condition: Callable[[], bool]) -> None:
+    for _ in range(6000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it never came to this")
+
+
+FAILING = [
+    (GRAMMAR("root ::= ("), InvalidGrammar),
+    (GRAMMAR("root ::= root"), InvalidGrammar),
+    (GRAMMAR("root ::= <[999]>"), InvalidGrammar),
+    (REGEX("(?<=a)b"), InvalidRegex),
+    (CHOICE([]), InvalidChoice),
+    (CHOICE(["a", "\ud800"]), InvalidChoice),
+    (SCHEMA("{"), InvalidJsonSchema),
+    (SCHEMA({"type": 3}), InvalidJsonSchema),
+    (SCHEMA({"properties": {"a": {"not": {}}}, "type": "object", "required": ["a"]}), ConstraintError),
+    (SCHEMA({"type": "array", "uniqueItems": True}), UnsupportedJsonSchema),
+    (SCHEMA(False), UnsatisfiableJsonSchema),
+]
+
+
+class TestFailures:
+    @pytest.mark.parametrize(("constraint", "kind"), FAILING)
+    def test_a_failure_is_remembered_with_all_its_attributes(
+        self, constraint: OutputConstraint, kind: type[ConstraintError]
+    ) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        errors = []
+        for _ in range(3):
+            with pytest.raises(kind) as caught:
+                compiler.compile(constraint)
+            errors.append(caught.value)
+        assert [type(error) for error in errors] == [type(errors[0])] * 3
+        assert [str(error) for error in errors] == [str(errors[0])] * 3
+        assert [vars(error) for error in errors] == [vars(errors[0])] * 3
+        assert len({id(error) for error in errors}) == 3
+
+    def test_a_failure_is_worked_out_once(self, gate: Gate) -> None:
+        gate.is_open.set()
+        compiler = GrammarCompiler(VOCABULARY)
+        for _ in range(5):
+            with pytest.raises(InvalidRegex):
+                compiler.compile(REGEX("("))
+        assert gate.num_builds == 1
+
+    def test_every_caller_has_an_error_of_its_own(self, pool: ThreadPoolExecutor) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+
+        def ask(number: int) -> InvalidRegex:
+            try:
+                raise KeyError(number)
+            except KeyError:
+                try:
+                    compiler.compile(REGEX("("))
+                except InvalidRegex as error:
+                    error.add_note(f"asked by {number}")
+                    return error
+            raise AssertionError("not refused")
+
+        ask(0)
+        depths = set()
+        for number, error in enumerate(pool.map(ask, range(200))):
+            depths.add(len(traceback.extract_tb(error.__traceback__)))
+            assert error.__notes__ == [f"asked by {number}"]
+            assert isinstance(error.__context__, KeyError)
+            assert error.__context__.args == (number,)
+        assert len(depths) == 1
+
+    def test_what_is_remembered_keeps_no_frame_alive(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        for constraint, kind in FAILING:
+            for _ in range(2):
+                with pytest.raises(kind):
+                    compiler.compile(constraint)
+        kept = [outcome for outcome in compiler._cache._kept.values() if isinstance(outcome, ConstraintError)]
+        assert len(kept) == len(FAILING)
+        for error in kept:
+            assert error.__traceback__ is None
+            assert error.__context__ is None
+            assert error.__cause__ is None
+
+    def test_failures_count_with_the_texts_they_keep(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        before = compiler.num_cached_bytes
+        with pytest.raises(InvalidRegex) as caught:
+            compiler.compile(REGEX("a" * 100_000 + "("))
+        assert isinstance(caught.value.location, TextLocation)
+        assert compiler.num_cached_bytes - before > 100_000
+
+
+class TestMemory:
+    def test_ten_thousand_constraints_stay_inside_the_budget(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=4 << 20)
+        built = stub_builds(monkeypatch, compiler, 50_000)
+        most = 0
+        for number in range(10_000):
+            compiler.compile(SCHEMA(f'{{"const": {number}}}'))
+            most = max(most, compiler.num_cached_bytes)
+        assert len(built) == 10_000
+        assert 2 << 20 < most <= 4 << 20
+        assert len(compiler._cache) == most // (50_000 + 1024)
+        assert compiler.compile(SCHEMA('{"const": 9999}')).access is CacheAccess.HIT
+        assert compiler.compile(SCHEMA('{"const": 0}')).access is CacheAccess.BUILT
+        assert compiler.num_live_bytes == 0
+
+    def test_many_real_constraints_stay_inside_the_budget(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=1 << 20)
+        for number in range(150):
+            compiler.compile(SCHEMA({"enum": [number, str(number)]}))
+            with pytest.raises(InvalidRegex):
+                compiler.compile(REGEX("(" + "a" * number))
+            assert compiler.num_cached_bytes <= 1 << 20
+        assert compiler.index.rows.num_bytes <= 1 << 18
+        assert 0 < len(compiler._cache) < 300
+
+    def test_failures_are_bounded_too(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=1 << 18)
+        for number in range(400):
+            with pytest.raises(InvalidRegex):
+                compiler.compile(REGEX("(" + "a" * number))
+            assert compiler.num_cached_bytes <= 1 << 18
+
+    def test_sources_are_not_kept(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=1 << 20)
+        comment = "# " + "x" * 100_000
+        for number in range(40):
+            compiler.compile(GRAMMAR(f'root ::= "a"\n{comment}{number}'))
+        assert all(len(key) == 32 for key in compiler._cache._kept)
+
+    def test_the_least_recently_used_goes_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=400_000)
+        built = stub_builds(monkeypatch, compiler, 90_000)  # three have room
+        for name in ("a", "b", "c", "a", "d"):
+            compiler.compile(CHOICE([name]))
+        assert [constraint.choices[0] for constraint in built] == ["a", "b", "c", "d"]
+        for name in ("c", "a", "d", "b"):
+            compiler.compile(CHOICE([name]))
+        assert [constraint.choices[0] for constraint in built] == ["a", "b", "c", "d", "b"]
+
+    def test_what_is_used_outlives_being_dropped(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=0)
+        compilation = compiler.compile(SCHEMA({"type": "string", "maxLength": 9}))
+        matcher = compilation.grammar.new_matcher()
+        assert len(compiler._cache) == 0
+        size = compilation.grammar.num_bytes
+        assert compiler.num_live_bytes == size
+        assert compiler.num_cached_bytes == compiler.index.rows.num_bytes
+        compiler.compile(CHOICE(["other"]))
+        assert all(matcher.accept(byte) for byte in b'"abc"')
+        assert matcher.may_end
+        # Who asks for it again while it lives gets the same one.
+        again = compiler.compile(SCHEMA({"type": "string", "maxLength": 9}))
+        assert (again.grammar, again.access) == (compilation.grammar, CacheAccess.HIT)
+        del compilation, matcher, again
+        gc.collect()
+        assert compiler.num_live_bytes == 0
+        assert compiler.compile(SCHEMA({"type": "string", "maxLength": 9})).access is CacheAccess.BUILT
+
+    def test_one_that_comes_back_counts_as_kept_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=400_000)
+        stub_builds(monkeypatch, compiler, 90_000)
+        held = [compiler.compile(CHOICE([name])).grammar for name in "abcd"]
+        assert compiler.num_live_bytes == 90_000
+        assert compiler.compile(CHOICE(["a"])).grammar is held[0]
+        assert compiler.num_live_bytes == 90_000  # now b
+        assert compiler.num_cached_bytes == 3 * (90_000 + 1024)
+        del held[1]
+        assert compiler.num_live_bytes == 0
+
+    def test_growth_counts_when_it_is_seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=1 << 20)
+        stub_builds(monkeypatch, compiler, 10_000)
+        grammars = [compiler.compile(CHOICE([str(number)])).grammar for number in range(40)]
+        before = compiler.num_cached_bytes
+        for grammar in grammars:
+            assert isinstance(grammar, _NamedGrammar)
+            grammar.size = 100_000
+        assert compiler.num_cached_bytes == before + 40 * 90_000
+        # Hits alone bring it back under the budget: nothing has to be built for that.
+        compiler.compile(CHOICE(["39"]))
+        assert compiler.num_cached_bytes <= 1 << 20
+        assert compiler.compile(CHOICE(["39"])).access is CacheAccess.HIT
+        assert compiler.num_live_bytes >= 30 * 100_000
+
+    def test_a_real_grammar_grows_while_it_is_used(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        matcher = compiler.compile(OutputConstraint.json_object()).grammar.new_matcher()
+        before = compiler.num_cached_bytes
+        assert all(matcher.accept(byte) for byte in b'{"a":' + b"[" * 300)
+        assert compiler.num_cached_bytes > before
+
+    def test_looking_at_sizes_stays_cheap_with_many_entries(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiler = GrammarCompiler(VOCABULARY)
+        stub_builds(monkeypatch, compiler, 1)
+        num_looks = 0
+
+        def size(self: _NamedGrammar) -> int:
+            nonlocal num_looks
+            num_looks += 1
+            return 1
+
+        monkeypatch.setattr(_NamedGrammar, "num_bytes", property(size))
+        for number in range(2_000):
+            compiler.compile(CHOICE([str(number)]))
+        assert num_looks < 20 * 2_000
+
+    def test_rows_have_a_quarter(self) -> None:
+        compiler = GrammarCompiler(VOCABULARY, cache_bytes=4 * 36 * 5)
+        for length in range(1, 40):
+            compiler.compile(REGEX(f"[{''.join(chr(97 + i % 26) for i in range(length))}]"))
+        assert compiler.index.rows.num_bytes <= 36 * 5
+        assert compiler.num_cached_bytes >= compiler.index.rows.num_bytes > 0
+
+    def test_a_bound_of_the_matcher_is_a_failure_like_others(self, gate: Gate) -> None:
+        gate.is_open.set()
+        compiler = GrammarCompiler(VOCABULARY)
+        gate.failures.append(ConstraintTooLarge("too large"))
+        for _ in range(2):
+            with pytest.raises(ConstraintTooLarge, match="too large"):
+                compiler.compile(CHOICE(["a"]))
+        assert gate.num_builds == 1
+
+
+def test_compile_grammar_shares_nothing() -> None:
+    grammar = ir.Grammar.of(ir.text("a"))
+    compiled = compiler_module.compile_grammar(grammar, VOCABULARY)
+    assert isinstance(compiled.index, VocabularyIndex)
+    assert compiled.index is not compiler_module.compile_grammar(grammar, VOCABULARY).index
