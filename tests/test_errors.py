@@ -65,3 +65,7 @@ def test_messages_hold_the_place() -> None:
     assert str(InvalidChoice("not a string", 3)) == "not a string at entry 3"
     option = InvalidOptions("too large", field="top_k")
     assert (str(option), option.field) == ("top_k: too large", "top_k")
+
+
+def test_an_excerpt_can_be_printed_and_moves_no_caret() -> None:
+    assert TextLocation(1, 4, "a\x1b\ud800d\x00").excerpt() == "a\ufffd\ufffdd\ufffd\n   ^"

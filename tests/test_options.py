@@ -127,3 +127,45 @@ def test_a_source_is_text(make: Any) -> None:
 
 def test_constraints_are_values() -> None:
     assert len({OutputConstraint.regex("a"), OutputConstraint.regex("a"), OutputConstraint.grammar("a")}) == 2
+
+
+class _Failing:
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        raise RuntimeError("boom")
+
+
+def test_a_class_without_a_schema_is_refused() -> None:
+    with pytest.raises(InvalidJsonSchema, match="the class int has no model_json_schema"):
+        OutputConstraint.json_schema(int)  # type: ignore[arg-type]
+    with pytest.raises(InvalidJsonSchema, match=r"_Failing.model_json_schema\(\) failed: boom"):
+        OutputConstraint.json_schema(_Failing)
+
+
+def test_choices_can_be_walked_through() -> None:
+    with pytest.raises(InvalidChoice, match="not int"):
+        OutputConstraint.choice(5)  # type: ignore[arg-type]
+
+
+def test_a_constraint_made_by_hand_is_checked_too() -> None:
+    for make in (
+        lambda: OutputConstraint("grammar", "x"),  # type: ignore[arg-type]
+        lambda: OutputConstraint(ConstraintKind.REGEX, None),  # type: ignore[arg-type]
+        lambda: OutputConstraint(ConstraintKind.CHOICE, choices=["a"]),  # type: ignore[arg-type]
+        lambda: OutputConstraint(ConstraintKind.CHOICE, choices=(5,)),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidOptions):
+            make()
+
+
+def test_numbers_too_long_to_be_written_are_refused() -> None:
+    for value in (10**5000, -(10**5000)):
+        with pytest.raises(InvalidOptions, match="seed: an integer of 16610 bits is outside"):
+            SamplingOptions(seed=value)
+        with pytest.raises(InvalidOptions, match="temperature: an integer of 16610 bits is outside"):
+            SamplingOptions(temperature=value)
+
+
+def test_a_request_has_a_budget() -> None:
+    with pytest.raises(InvalidOptions, match="max_new_tokens: expected an integer, got None"):
+        RequestOptions(max_new_tokens=None)  # type: ignore[arg-type]

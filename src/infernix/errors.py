@@ -26,6 +26,7 @@ attribute (`location` for texts, `pointer` for schemas, `index` for choices).
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -90,8 +91,15 @@ class TextLocation:
     def excerpt(self, max_columns: int = 100) -> str:
         """The line with a caret under the place; a long line is cut to a window around it."""
         start = max(0, min(self.column - 1 - max_columns // 2, len(self.line_text) - max_columns))
-        window = self.line_text[start : start + max_columns].replace("\t", " ")
+        window = "".join(map(_visible, self.line_text[start : start + max_columns]))
         return f"{window}\n{' ' * (self.column - 1 - start)}^"
+
+
+def _visible(character: str) -> str:
+    """One column wide, and harmless: control characters move the caret, half a surrogate pair cannot be printed."""
+    if character == "\t":
+        return " "
+    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cs") else character
 
 
 class ConstraintError(RequestError):

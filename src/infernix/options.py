@@ -42,7 +42,7 @@ class OutputConstraint:
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, ConstraintKind):
-            raise InvalidOptions(f"expected a ConstraintKind, got {_shown(self.kind)}", field="kind")
+            raise InvalidOptions(f"expected a ConstraintKind, got {shown_value(self.kind)}", field="kind")
         _require_text(self.source, "source")
         if not isinstance(self.choices, tuple) or not all(isinstance(choice, str) for choice in self.choices):
             raise InvalidOptions("expected a tuple of strings", field="choices")
@@ -194,30 +194,32 @@ class RequestOptions:
             raise InvalidOptions("expected an integer, got None", field="max_new_tokens")
         _check_integer("max_new_tokens", self.max_new_tokens, 0, 2**31 - 1)
         if self.constraint is not None and not isinstance(self.constraint, OutputConstraint):
-            raise InvalidOptions(f"expected an OutputConstraint, got {_shown(self.constraint)}", field="constraint")
+            raise InvalidOptions(
+                f"expected an OutputConstraint, got {shown_value(self.constraint)}", field="constraint"
+            )
         if not isinstance(self.sampling, SamplingOptions):
-            raise InvalidOptions(f"expected SamplingOptions, got {_shown(self.sampling)}", field="sampling")
+            raise InvalidOptions(f"expected SamplingOptions, got {shown_value(self.sampling)}", field="sampling")
 
 
 def _check_number(name: str, value: float | None, low: float, high: float) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidOptions(f"expected a number, got {_shown(value)}", field=name)
+        raise InvalidOptions(f"expected a number, got {shown_value(value)}", field=name)
     if not low <= value <= high:
-        raise InvalidOptions(f"{_shown(value)} is outside {low:g}..{high:g}", field=name)
+        raise InvalidOptions(f"{shown_value(value)} is outside {low:g}..{high:g}", field=name)
 
 
 def _check_integer(name: str, value: int | None, low: int, high: int) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidOptions(f"expected an integer, got {_shown(value)}", field=name)
+        raise InvalidOptions(f"expected an integer, got {shown_value(value)}", field=name)
     if not low <= value <= high:
-        raise InvalidOptions(f"{_shown(value)} is outside {low}..{high}", field=name)
+        raise InvalidOptions(f"{shown_value(value)} is outside {low}..{high}", field=name)
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
     """A value for a message. Python refuses to write out integers of thousands of digits."""
     if isinstance(value, int) and abs(value) > 10**40:
         return f"an integer of {value.bit_length()} bits"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,14 @@ def test_a_model_s_vocabulary_is_met_without_its_weights(
 def test_a_model_that_is_not_there(capsys: Output) -> None:
     assert main(["check", "--regex", "a", "--model", "/nowhere"]) == 2
     assert capsys.readouterr().err.startswith("infernix: error: /nowhere: no such model directory")
+
+
+def test_what_the_output_cannot_encode_is_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = tmp_path / "text"
+    path.write_text("é")
+    with open(os.dup(1), "w", encoding="ascii") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        assert main(["check", "--regex", "ü", "--text", str(path)]) == 1
+    assert b"could stand there: '\\xfc'" in capfdbinary.readouterr().out

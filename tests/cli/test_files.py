@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infernix.cli.arguments import refuse_shared_input
-from infernix.cli.files import InputFileError, read_bytes, read_json, read_text
+from infernix.cli.files import InputFileError, read_bytes, read_json, read_messages, read_text
 
 
 def test_a_missing_file_and_a_directory(tmp_path: Path) -> None:
@@ -50,3 +50,31 @@ def test_standard_input_serves_one_file_only() -> None:
     refuse_shared_input("-", None, "file")
     with pytest.raises(InputFileError, match="only one"):
         refuse_shared_input("-", None, "-")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"hello"', "expected a list of messages, got a string"),
+        ('{"role": "user", "content": "a"}', "expected a list of messages, got an object"),
+        ("null", "expected a list of messages, got null"),
+        ("true", "expected a list of messages, got a boolean"),
+        ("[1, 2, 3]", r"messages\[0\]: expected an object with role and content, got a number"),
+        ('[{"role": "user"}, [] ]', r"messages\[1\]: expected an object with role and content, got a list"),
+        ('[{"role": "user", "role": "system"}]', "the name 'role' comes twice in one object"),
+        ("[" + "9" * 5000 + "]", "is not usable JSON"),
+    ],
+)
+def test_messages_are_a_list_of_objects(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "messages.json"
+    path.write_text(text)
+    with pytest.raises(InputFileError, match=f"messages.json.*{message}"):
+        read_messages(str(path))
+
+
+def test_closed_standard_input_and_empty_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputFileError, match="standard input: it is closed"):
+        read_bytes("-")
+    with pytest.raises(InputFileError, match="is empty"):
+        read_bytes("")

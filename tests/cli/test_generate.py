@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -245,3 +246,38 @@ def test_a_second_interrupt_ends_at_once(stage: Stage, capfdbinary: pytest.Captu
     played.cancel = lambda: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
     assert main(["generate", "--prompt", "x"]) == exit_codes.INTERRUPTED
     assert capfdbinary.readouterr().err == b"opening the model\ninfernix: interrupted\n"
+
+
+def test_token_ids_and_texts_are_no_messages(stage: Stage, tmp_path: Path) -> None:
+    for text in ("[1, 2]", '"hello"'):
+        (tmp_path / "messages.json").write_text(text)
+        assert main(["generate", "--messages", str(tmp_path / "messages.json")]) == exit_codes.BAD_INPUT
+    assert stage.asked == []
+
+
+def test_without_standard_output_nothing_is_generated(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["generate", "--prompt", "x"]) == exit_codes.OUTPUT_CLOSED
+    assert stage.asked == []
+    assert capfd.readouterr().err == "infernix: error: standard output is closed\n"
+
+
+def test_without_standard_error_the_report_does_not_reach_the_output(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    assert main(["generate", "--prompt", "x"]) == exit_codes.SUCCESS
+    sys.stderr.close()
+    assert capfdbinary.readouterr().out == b"ok"
+
+
+@pytest.mark.parametrize("flag", ["--max-new", "--threads", "--seed"])
+def test_a_flag_given_twice_is_refused_even_where_it_has_a_default(
+    stage: Stage, capfd: pytest.CaptureFixture[str], flag: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["generate", "--prompt", "x", flag, "1", flag, "2"])
+    assert caught.value.code == exit_codes.BAD_INPUT
+    assert f"argument {flag}: given twice" in capfd.readouterr().err

@@ -304,3 +304,31 @@ def test_timings_are_parts_of_the_total() -> None:
     parts = (timings.prepare_seconds, timings.prefill_seconds, timings.decode_seconds)
     assert all(part > 0.0 for part in parts)
     assert sum(parts) <= timings.total_seconds
+
+
+def test_options_and_numbers_of_another_kind_are_refused() -> None:
+    engine = say(LETTER_A, EOS)
+    with pytest.raises(InvalidOptions, match="options: expected RequestOptions, got dict"):
+        engine.generate("a", {"max_new_tokens": 1})  # type: ignore[arg-type]
+    with pytest.raises(InvalidPrompt, match="an integer of 16610 bits is outside"):
+        engine.generate([10**5000])
+    loaded = scripted_loaded(saying([LETTER_A], 1, NUM_TOKENS), VOCABULARY)
+    for asked in ("5", True, 10**5000):
+        with pytest.raises(InvalidOptions, match="max_context: "):
+            Engine(loaded, max_context=asked)  # type: ignore[arg-type]
+
+
+def test_a_cache_that_does_not_fit_in_memory_is_the_requests_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = scripted_loaded(saying([LETTER_A, EOS], 1, NUM_TOKENS), VOCABULARY)
+    engine = Engine(loaded)
+
+    def refuse(max_tokens: int) -> Any:
+        raise RuntimeError("not enough memory\nframes")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loaded.model, "new_cache", refuse)
+        with pytest.raises(
+            InvalidOptions, match=r"no memory for the keys and values of 5 tokens.*: not enough memory$"
+        ):
+            engine.generate([1], RequestOptions(max_new_tokens=5))
+    assert engine.generate([1]).text == "a"

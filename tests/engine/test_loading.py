@@ -48,7 +48,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set this and the kernels are warm; they give up waiting in the end."""
     are_warm = threading.Event()
-    monkeypatch.setattr(infernix.matching, "warm_kernels", lambda: are_warm.wait(20))
+    monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: are_warm.wait(20))
     return are_warm
 
 
@@ -96,3 +96,35 @@ def test_free_requests_do_not_wait_for_the_kernels_and_constrained_ones_do(
     kernels.set()
     waiting.join()
     assert texts == ["ok"]
+
+
+@pytest.mark.parametrize("num_threads", [0, 1025, 10**30, True, "2", None])
+def test_a_number_of_threads_that_would_crash_is_refused(
+    opened: list[Any], kernels: threading.Event, num_threads: Any
+) -> None:
+    kernels.set()
+    with pytest.raises(InvalidOptions, match=r"num_threads: expected an integer of 1\.\.1024"):
+        Engine.load(num_threads=num_threads)
+    assert opened == []
+
+
+def test_the_kernels_tell_their_progress_like_the_model(opened: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: progress("compiling"))
+    engine = Engine.load("somewhere", progress=lines.append)
+    assert engine._warm_up is not None
+    engine._warm_up.join()
+    assert lines == ["compiling"]
+    ((_, options),) = opened
+    assert options["progress"] == lines.append
+
+
+def test_a_warm_up_that_fails_is_silent(opened: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(progress: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(infernix.matching, "warm_kernels", fail)  # pytest turns an exception in a thread into an error
+    engine = Engine.load("somewhere")
+    assert engine._warm_up is not None
+    engine._warm_up.join()
+    assert engine.generate("ok").text == "ok"

@@ -152,7 +152,7 @@ def test_no_template() -> None:
         ([{"role": "user<|end|>", "content": "a"}], r"messages\[0\]\.role: 'user<\|end\|>' is not one of system, user"),
         ([{"role": "user", "content": "a", "name": "b"}], r"messages\[0\]\.name: unknown field"),
         ([Message("root", "a")], r"messages\[0\]\.role: 'root' is not one of"),
-        (user("a\ud800"), "lone surrogate"),
+        (user("a\ud800"), r"messages\[0\]\.content: no Unicode: lone surrogate at character 1"),
     ],
 )
 def test_malformed_messages(messages: Any, message: str) -> None:

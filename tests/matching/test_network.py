@@ -308,3 +308,13 @@ def test_bounds(
     monkeypatch.setattr(module, bound, value)
     with pytest.raises(ConstraintTooLarge, match=r"\d"):
         build_network(make())
+
+
+@pytest.mark.parametrize("leaf", [ir.text("a"), ir.EMPTY])
+def test_shared_expressions_do_not_explode(leaf: ir.Expression, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(infernix.matching.rule_nfa, "MAX_NFA_EDGES", 1 << 12)
+    expression = leaf
+    for _ in range(60):
+        expression = ir.sequence(expression, expression)
+    with pytest.raises(ConstraintTooLarge, match="edges"):
+        build_network(ir.Grammar.of(expression))

@@ -100,6 +100,7 @@ def test_switched_off_features_are_accepted(document: dict[str, Any]) -> None:
         ({"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide 4"),
         ({"hidden_size": 66}, "hidden_size: 66 is no multiple of 4"),
         ({"head_dim": 15}, "head_dim: rotary embedding needs an even size, not 15"),
+        ({"rope_theta": 10**400}, "rope_theta: expected a positive number, got 1000"),
         ({"rms_norm_eps": float("nan")}, "rms_norm_eps: expected a positive number, got nan"),
         ({"tie_word_embeddings": 1}, "tie_word_embeddings: expected true or false, got 1"),
     ],

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import gguf
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import LlamaForCausalLM, PreTrainedModel
 
@@ -258,6 +260,30 @@ def test_truncated_source(tmp_path: Path, package: Path, keep: int) -> None:
 def test_source_of_another_kind_is_refused_by_name(tmp_path: Path, package: Path) -> None:
     write_gguf(package / "SmolLM2-135M-Instruct.Q4_1.gguf", tiny_llama(), pre_tokenizer="qwen2")
     with pytest.raises(ModelLoadError, match=r"tokenizer\.ggml\.pre is 'qwen2'; only 'smollm'"):
+        embedded_model_directory()
+
+
+def test_weights_that_find_no_room(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr("infernix.models.gguf_conversion.save_file", fail)
+    with pytest.raises(ModelLoadError, match=r"model.safetensors: cannot be written: .*No space left"):
+        embedded_model_directory()
+    assert cached(tmp_path) == []
+
+
+def test_source_that_cannot_be_read(package: Path) -> None:
+    source = package / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    denied = patch.object(Path, "open", side_effect=PermissionError(13, "Permission denied"))
+    with denied, pytest.raises(ModelLoadError, match=f"{source.name}: cannot be read: Permission denied"):
+        embedded_model_directory()
+
+
+def test_user_without_a_home(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    homeless = patch.object(Path, "home", side_effect=RuntimeError("Could not determine home directory."))
+    with homeless, pytest.raises(ModelLoadError, match="set HOME or XDG_CACHE_HOME"):
         embedded_model_directory()
 
 

@@ -163,3 +163,20 @@ def test_place_that_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     with pytest.raises(ModelLoadError, match=r"model\.gguf: not a directory"):
         open_model(tmp_path / "model.gguf")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "x" * 5000, 5, b"x"])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    with pytest.raises(ModelLoadError):
+        open_model(path)
+
+
+def test_layers_beyond_the_config_are_refused(directory: Path) -> None:
+    change(directory, "config.json", num_hidden_layers=2)
+    with pytest.raises(ModelLoadError, match=r"'model.layers.2.*' is beyond the 2 layers"):
+        open_model(directory)
+
+
+def test_a_device_that_is_no_name(directory: Path) -> None:
+    with pytest.raises(ModelLoadError, match="device None is unknown"):
+        open_model(directory, device=None)  # type: ignore[arg-type]

@@ -23,8 +23,10 @@ class Once(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        if getattr(namespace, self.dest, None) is not None:
+        given: set[str] = namespace.__dict__.setdefault("given_flags", set())
+        if self.dest in given:  # a value that is there may also be the default
             parser.error(f"argument {option_string}: given twice")
+        given.add(self.dest)
         setattr(namespace, self.dest, values)
 
 

@@ -77,11 +77,11 @@ def read_messages(path: str) -> list[dict[str, Any]]:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {repeated[:40]!r} comes twice in one object")
+    document: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in document:
+            raise ValueError(f"the name {name[:40]!r} comes twice in one object")
+        document[name] = value
     return document
 
 

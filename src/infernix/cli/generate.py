@@ -46,10 +46,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     add_constraint_arguments(parser, required=False)
     add_sampling_arguments(parser)
-    parser.add_argument("--max-new", metavar="N", type=int, default=256, help="most new tokens (default 256)")
+    parser.add_argument(
+        "--max-new", metavar="N", type=int, action=Once, default=256, help="most new tokens (default 256)"
+    )
     parser.add_argument("--model", metavar="PATH", action=Once, help="a Hugging Face directory (default: embedded)")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="(default auto)")
-    parser.add_argument("--threads", metavar="N", type=int, default=1, help="compute threads on a CPU (default 1)")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), action=Once, default="auto", help="(default auto)")
+    parser.add_argument(
+        "--threads", metavar="N", type=int, action=Once, default=1, help="compute threads on a CPU (default 1)"
+    )
     parser.add_argument("--max-context", metavar="N", type=int, action=Once, help="most tokens, prompt and answer")
     parser.add_argument("--print-token-ids", action="store_true", help="list the new tokens' ids in the report")
     parser.set_defaults(run=run)

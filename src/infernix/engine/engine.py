@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from infernix.errors import EngineClosed, InvalidOptions
 from infernix.frontend.budget import OutputBudget
 from infernix.frontend.session import OutputSession
 from infernix.models import LoadedModel, open_model
-from infernix.options import RequestOptions, resolve_sampling
+from infernix.options import RequestOptions, resolve_sampling, shown_value
 from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
 from infernix.results import GenerationResult
 
@@ -71,15 +72,18 @@ class Engine:
     ) -> Engine:
         """Opens a model: a local Hugging Face directory, or None for the embedded one.
 
-        `device` is "auto", "cpu" or "cuda"; `progress` receives lines about slow steps. `num_threads` is for the whole
-        process, since PyTorch has one setting. Raises ModelLoadError; InvalidOptions for a number out of range.
+        `device` is "auto", "cpu" or "cuda"; `progress` receives lines about slow steps, from other threads too.
+        `num_threads` is for the whole process, since PyTorch has one setting. Raises ModelLoadError; InvalidOptions for
+        a number out of range.
         """
         if isinstance(num_threads, bool) or not isinstance(num_threads, int) or not 1 <= num_threads <= MAX_THREADS:
-            raise InvalidOptions(f"expected an integer of 1..{MAX_THREADS}, got {num_threads!r:.40}", field="num_threads")
+            raise InvalidOptions(
+                f"expected an integer of 1..{MAX_THREADS}, got {shown_value(num_threads)}", field="num_threads"
+            )
         torch.set_num_threads(num_threads)
         # The first compilation of the matching kernels takes many seconds, once in an installation; it is not a daemon,
         # because the interpreter must not end in the middle of it.
-        warm_up = threading.Thread(target=_warm_kernels, name="infernix-warm-kernels")
+        warm_up = threading.Thread(target=_warm_kernels, args=(progress,), name="infernix-warm-kernels")
         warm_up.start()
         engine = cls(
             open_model(model, device=device, progress=progress),
@@ -138,6 +142,8 @@ class Engine:
     def _start(self, prompt: Prompt, options: RequestOptions | None) -> GenerationRun:
         if self._is_closed:
             raise EngineClosed("the engine is closed")
+        if options is not None and not isinstance(options, RequestOptions):
+            raise InvalidOptions(f"expected RequestOptions, got {type(options).__name__}", field="options")
         return GenerationRun(self._program, self._prepare(prompt, options or RequestOptions()))
 
     def _prepare(self, prompt: Prompt, options: RequestOptions) -> PreparedRequest:
@@ -175,15 +181,20 @@ class Engine:
         return compiler
 
 
-def _warm_kernels() -> None:
+def _warm_kernels(progress: Callable[[str], None] | None) -> None:
     from infernix.matching import warm_kernels
 
-    warm_kernels()
+    # What fails here fails again where a constrained request needs it, and is told there instead of as a traceback.
+    with contextlib.suppress(Exception):
+        warm_kernels(progress)
 
 
 def _checked_max_context(asked: int | None, available: int) -> int:
     if asked is None:
         return available
+    if isinstance(asked, bool) or not isinstance(asked, int):
+        raise InvalidOptions(f"expected an integer, got {type(asked).__name__}", field="max_context")
     if not 1 <= asked <= available:
-        raise InvalidOptions(f"{asked} is outside 1..{available}, what the model has", field="max_context")
+        message = f"{shown_value(asked)} is outside 1..{available}, what the model has"
+        raise InvalidOptions(message, field="max_context")
     return asked

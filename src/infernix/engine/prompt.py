@@ -8,6 +8,7 @@ from typing import TypeAlias, cast
 from infernix.errors import InvalidPrompt
 from infernix.frontend.template import ChatTemplate, Message
 from infernix.frontend.tokenizer import Tokenizer
+from infernix.options import shown_value
 
 Messages: TypeAlias = Sequence[Message | Mapping[str, object]]
 Prompt: TypeAlias = str | Sequence[int] | Messages
@@ -39,5 +40,5 @@ def _checked_token(item: object, num_tokens: int) -> int:
     if isinstance(item, bool) or not isinstance(item, int):
         raise InvalidPrompt(f"a list of token ids holds a {type(item).__name__}")
     if not 0 <= item < num_tokens:
-        raise InvalidPrompt(f"token id {item} is outside 0..{num_tokens - 1}")
+        raise InvalidPrompt(f"token id {shown_value(item)} is outside 0..{num_tokens - 1}")
     return item

@@ -197,7 +197,7 @@ def _checked_message(message: object, index: int) -> Message:
         raise InvalidPrompt(f"{place}: expected an object with role and content, got {type(message).__name__}")
     for name in fields:
         if name not in _FIELDS:
-            raise InvalidPrompt(f"{place}.{name}: unknown field; a message has role and content")
+            raise InvalidPrompt(f"{place}.{str(name)[:40]}: unknown field; a message has role and content")
     values = []
     for name in _FIELDS:
         if name not in fields:
@@ -205,6 +205,10 @@ def _checked_message(message: object, index: int) -> Message:
         value = fields[name]
         if not isinstance(value, str):
             raise InvalidPrompt(f"{place}.{name}: expected a string, got {type(value).__name__}")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidPrompt(f"{place}.{name}: no Unicode: lone surrogate at character {error.start}") from error
         values.append(value)
     role, content = values
     if role not in ROLES:

@@ -46,9 +46,7 @@ def complement_ranges(ranges: Iterable[CodePointRange]) -> tuple[CodePointRange,
     return tuple(gaps)
 
 
-def intersect_ranges(
-    left: Iterable[CodePointRange], right: Iterable[CodePointRange]
-) -> tuple[CodePointRange, ...]:
+def intersect_ranges(left: Iterable[CodePointRange], right: Iterable[CodePointRange]) -> tuple[CodePointRange, ...]:
     """The code points in both."""
     return complement_ranges((*complement_ranges(left), *complement_ranges(right)))
 

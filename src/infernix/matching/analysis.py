@@ -94,16 +94,15 @@ def _postorder(root: ir.Expression) -> tuple[list[ir.Expression], set[int]]:
             assert finished is not None
             order.append(finished)
             continue
-        kind = type(node)
-        if kind is ir.Sequence:
-            children: tuple[ir.Expression, ...] = node.items  # type: ignore[union-attr]
-        elif kind is ir.Choice:
-            children = node.options  # type: ignore[union-attr]
-        elif kind is ir.Repeat:
-            children = (node.body,)  # type: ignore[union-attr]
+        if isinstance(node, ir.Sequence):
+            children: tuple[ir.Expression, ...] = node.items
+        elif isinstance(node, ir.Choice):
+            children = node.options
+        elif isinstance(node, ir.Repeat):
+            children = (node.body,)
         else:
-            if kind is ir.RuleReference:
-                callees.add(node.index)  # type: ignore[union-attr]
+            if isinstance(node, ir.RuleReference):
+                callees.add(node.index)
             order.append(node)
             continue
         if id(node) not in seen:
@@ -132,69 +131,68 @@ class _Judge:
         productive, nullable, num_edges = self.productive, self.nullable, self.num_edges
         for node in nodes:
             key = id(node)
-            match node:
-                case ir.Literal():
-                    size = len(node.data)
+            if isinstance(node, ir.Literal):
+                size = len(node.data)
+                productive.add(key)
+                if not size:
+                    nullable.add(key)
+            elif isinstance(node, ir.Sequence):
+                size = 0
+                is_productive = is_nullable = True
+                for item in node.items:
+                    child = id(item)
+                    size += num_edges[child]
+                    is_productive = is_productive and child in productive
+                    is_nullable = is_nullable and child in nullable
+                if is_productive:
                     productive.add(key)
-                    if not size:
+                if is_nullable:
+                    nullable.add(key)
+            elif isinstance(node, ir.RuleReference):
+                index = node.index
+                # A rule on a cycle may be met before it has been looked at.
+                is_productive, is_nullable = self._known.get(index, (False, False))
+                size = num_edges[id(self._grammar.rules[index].body)] if index in self.inlined_rules else 1
+                if is_productive:
+                    productive.add(key)
+                if is_nullable:
+                    nullable.add(key)
+            elif isinstance(node, ir.Choice):
+                size = 0
+                for option in node.options:
+                    child = id(option)
+                    size += num_edges[child]
+                    if child in productive:
+                        productive.add(key)
+                    if child in nullable:
                         nullable.add(key)
-                case ir.Sequence():
-                    size = 0
-                    is_productive = is_nullable = True
-                    for item in node.items:
-                        child = id(item)
-                        size += num_edges[child]
-                        is_productive = is_productive and child in productive
-                        is_nullable = is_nullable and child in nullable
+            elif isinstance(node, ir.Repeat):
+                child = id(node.body)
+                copies = num_copies(node, num_edges[child])
+                size = 1 if copies is None else copies * num_edges[child]
+                if node.minimum == 0 or child in productive:
+                    productive.add(key)
+                if node.minimum == 0 or child in nullable:
+                    nullable.add(key)
+            elif isinstance(node, ir.CharacterClass):
+                size = _num_class_edges(node.ranges)
+                if size:
+                    productive.add(key)
+            elif isinstance(node, ir.ByteRange):
+                size = 1
+                productive.add(key)
+            elif isinstance(node, ir.TokenSet):
+                size = 1
+                if node.excluded or node.ids:
+                    productive.add(key)
+            elif isinstance(node, ir.Automaton):
+                size = 1
+                if key not in self.automaton_edges:
+                    self.automaton_edges[key], is_productive = live_edges(node)
                     if is_productive:
                         productive.add(key)
-                    if is_nullable:
-                        nullable.add(key)
-                case ir.RuleReference():
-                    index = node.index
-                    # A rule on a cycle may be met before it has been looked at.
-                    is_productive, is_nullable = self._known.get(index, (False, False))
-                    size = num_edges[id(self._grammar.rules[index].body)] if index in self.inlined_rules else 1
-                    if is_productive:
-                        productive.add(key)
-                    if is_nullable:
-                        nullable.add(key)
-                case ir.Choice():
-                    size = 0
-                    for option in node.options:
-                        child = id(option)
-                        size += num_edges[child]
-                        if child in productive:
-                            productive.add(key)
-                        if child in nullable:
-                            nullable.add(key)
-                case ir.Repeat():
-                    child = id(node.body)
-                    copies = num_copies(node, num_edges[child])
-                    size = 1 if copies is None else copies * num_edges[child]
-                    if node.minimum == 0 or child in productive:
-                        productive.add(key)
-                    if node.minimum == 0 or child in nullable:
-                        nullable.add(key)
-                case ir.CharacterClass():
-                    size = _num_class_edges(node.ranges)
-                    if size:
-                        productive.add(key)
-                case ir.ByteRange():
-                    size = 1
-                    productive.add(key)
-                case ir.TokenSet():
-                    size = 1
-                    if node.excluded or node.ids:
-                        productive.add(key)
-                case ir.Automaton():
-                    size = 1
-                    if key not in self.automaton_edges:
-                        self.automaton_edges[key], is_productive = live_edges(node)
-                        if is_productive:
-                            productive.add(key)
-                    if 0 in node.accepting:
-                        nullable.add(key)
+                if 0 in node.accepting:
+                    nullable.add(key)
             num_edges[key] = size
         body = self._grammar.rules[rule].body
         root = id(body)

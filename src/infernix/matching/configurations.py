@@ -14,7 +14,13 @@ from infernix.matching.arena import new_arena
 from infernix.matching.interning import clamped_configuration, initialize, rebuild_slots, start_configuration
 from infernix.matching.loops import loop_tables
 from infernix.matching.network import Network, build_network
-from infernix.matching.stepping import collect_token_sets, fill_text_bits, loop_of, step_bytes, step_token
+from infernix.matching.stepping import (
+    collect_token_sets,
+    fill_text_bits,
+    loop_of,
+    step_bytes,
+    step_token,
+)
 from infernix.matching.transplant import transplant
 from infernix.matching.trie import TokenTrie
 
@@ -99,35 +105,31 @@ class ConfigurationTable:
                 self._make_room()
             return result
 
+    def loop_sets(self) -> list[int]:
+        """All sets of atoms, as bits, that some configuration may go round on."""
+        begin = int(self._control[arena.LOOP_SETS])
+        num_words = 2 * int(self._control[arena.CAPACITY + arena.LOOP_SETS])
+        return [atoms for atoms in self._arena[begin : begin + num_words].copy().view(np.int64).tolist() if atoms]
+
     def loop_of(self, configuration: int) -> tuple[int, int]:
         """A set of atoms that may follow in any order and number up to the second figure."""
         with self._lock:
             return loop_of(self._arena, self._control, configuration)
 
-    def fill_text_bits(
-        self,
-        trie: TokenTrie,
-        path: NDArray[np.int32],
-        configuration: int,
-        known_atoms: int,
-        row: NDArray[np.uint32],
-    ) -> None:
-        """Sets the bit of every text token that can follow, but for those made of `known_atoms` alone.
-
-        row: uint32 [num_mask_words], path: int32 [max_token_bytes + 1].
-        """
-
+    def fill_text_bits(self, trie: TokenTrie, configuration: int, row: NDArray[np.uint32]) -> None:
+        """Sets in `row` (uint32 [num_mask_words]) the bit of every token of `trie` that can follow."""
+        path = np.zeros((trie.max_token_bytes + 1, 3), np.int32)
         with self._lock:
             while (
                 fill_text_bits(
                     self._arena,
                     self._control,
                     trie.nodes,
-                    trie.atoms,
+                    trie.num_roots,
+                    trie.atoms_below,
                     trie.token_ids,
                     path,
                     configuration,
-                    known_atoms,
                     row,
                 )
                 == STOPPED

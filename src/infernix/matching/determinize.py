@@ -78,34 +78,71 @@ def _mixed(value: int) -> int:
 
 
 @inner
-def _add_closure(root: int, stamp: int, begins: Ints, edges: Ints, is_final: Ints, work: Ints, count: int) -> int:
-    """Adds to the states found those with edges of their own, or final, that empty edges reach from `root`."""
+def _close(
+    begins: Ints, edges: Ints, is_final: Ints, work: Ints, links: int, link: int, is_single: bool, stamp: int
+) -> tuple[int, int, int, bool]:
+    """Finds the states with edges of their own, or final, that empty edges reach from one root or from a list of them.
+
+    Returns how many they are, the subset's hash (negative where none of them has edges), how many roots are new, and
+    whether a final state is among them.
+    """
     num_nfa_states = len(is_final)
     stack = num_nfa_states
     found = 2 * num_nfa_states
-    if work[root] == stamp:
-        return count
-    work[root] = stamp
-    work[stack] = root
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        state = work[stack + depth]
-        if begins[2 * state + 1] < begins[2 * state + 2] or is_final[state] != 0:
-            work[found + count] = state
-            count += 1
-        for edge in range(begins[2 * state], begins[2 * state + 1]):
-            target = edges[3 * edge + 2]
-            if work[target] != stamp:
-                work[target] = stamp
-                work[stack + depth] = target
-                depth += 1
-    return count
+    is_known_root = 4 * num_nfa_states
+    count = 0
+    key = 0
+    num_new_roots = 0
+    has_final = False
+    has_edges = False
+    following = link
+    while following > 0:
+        root = work[links + 2 * following - 2]
+        following = work[links + 2 * following - 1]
+        if is_single:
+            following = 0
+        num_new_roots += 1 - work[is_known_root + root]
+        work[is_known_root + root] = 1
+        depth = 0
+        if work[root] != stamp:
+            work[root] = stamp
+            work[stack] = root
+            depth = 1
+        while depth > 0:
+            depth -= 1
+            state = work[stack + depth]
+            if begins[2 * state + 1] < begins[2 * state + 2]:
+                has_edges = True
+            if is_final[state] != 0:
+                has_final = True
+            if begins[2 * state + 1] < begins[2 * state + 2] or is_final[state] != 0:
+                work[found + count] = state
+                count += 1
+                key = (key + _mixed(state)) & _HASH_MASK
+            for edge in range(begins[2 * state], begins[2 * state + 1]):
+                target = edges[3 * edge + 2]
+                if work[target] != stamp:
+                    work[target] = stamp
+                    work[stack + depth] = target
+                    depth += 1
+    if has_final and not has_edges:
+        key = -1
+    return count, key, num_new_roots, has_final
 
 
 @inner
 def _find_segments(
-    begins: Ints, edges: Ints, work: Ints, first_member: int, end_member: int, segment_low: int, num_segment_entries: int, num_classes: int, step: int, links: int, capacity: int
+    begins: Ints,
+    edges: Ints,
+    work: Ints,
+    first_member: int,
+    end_member: int,
+    segment_low: int,
+    num_segment_entries: int,
+    num_classes: int,
+    step: int,
+    links: int,
+    capacity: int,
 ) -> tuple[int, int, int]:
     """Parts the letters of a state into segments, and lists for each segment the targets of the edges over it.
 
@@ -160,6 +197,39 @@ def _find_segments(
     return num_byte_segments, last_class, num_segments
 
 
+@inner
+def _slot_of(
+    key: int,
+    count: int,
+    stamp: int,
+    work: Ints,
+    slots: int,
+    hashes: int,
+    member_begins: int,
+    members: int,
+    first_state: int,
+    num_states: int,
+    capacity: int,
+) -> int:
+    """The slot with the state for the subset of what the last closure has seen, or the free one where it belongs.
+
+    Entries of other rules, and of a rule that was given up, are leftovers.
+    """
+    slot = key & (2 * capacity - 1)
+    while work[slots + slot] != 0:
+        state = work[slots + slot]
+        if first_state <= state < num_states and work[hashes + state] == key:
+            place = work[member_begins + state]
+            end = work[member_begins + state + 1]
+            if end - place == count:
+                while place < end and work[work[members + place]] == stamp:
+                    place += 1
+                if place == end:
+                    break
+        slot = (slot + 1) & (2 * capacity - 1)
+    return slot
+
+
 @kernel
 def _determinize(
     begins: Ints,
@@ -181,7 +251,6 @@ def _determinize(
     num_nfa_states = len(is_final)
     found = 2 * num_nfa_states
     state_of_root = 3 * num_nfa_states
-    is_known_root = 4 * num_nfa_states
     segment_low = 5 * num_nfa_states
     segment_head = segment_low + num_letters + 1
     segment_of = segment_head + num_letters + 1
@@ -196,12 +265,11 @@ def _determinize(
     members = rows + 3 * capacity
     links = members + capacity
     slots = links + 2 * capacity
-    last_slot = 2 * capacity - 1
 
     work[final + FINAL_STATE] = 1
-    num_states = 2
+    num_states = FINAL_STATE + 1
     num_rows = 0
-    num_made = 2
+    num_made = num_states
     first_nondeterministic = 0
     stamp = 0
     step = 0
@@ -230,8 +298,17 @@ def _determinize(
                     work[links + 1] = 0
                 else:
                     num_byte_segments, last_class, num_segments = _find_segments(
-                        begins, edges, work, members + work[member_begins + state],
-                        members + work[member_begins + state + 1], segment_low, num_letters + 1, num_classes, step, links, capacity
+                        begins,
+                        edges,
+                        work,
+                        members + work[member_begins + state],
+                        members + work[member_begins + state + 1],
+                        segment_low,
+                        num_letters + 1,
+                        num_classes,
+                        step,
+                        links,
+                        capacity,
                     )
                     if num_segments < 0:
                         return 0, 0, 0
@@ -243,7 +320,8 @@ def _determinize(
                     elif segment < num_byte_segments:
                         high = last_class
                     first_segment_row = num_rows
-                    link = work[segment_head + segment]
+                    # Adding 0 makes 64 bits of 32, so that the functions called are compiled once.
+                    link = work[segment_head + segment] + 0
                     while link > 0:
                         root = work[links + 2 * link - 2]
                         is_single = not merge or work[links + 2 * link - 1] == 0
@@ -254,45 +332,28 @@ def _determinize(
                             link = work[links + 2 * link - 1]
                         else:
                             stamp += 1
-                            count = 0
-                            following = link
-                            while following > 0:
-                                link = following
-                                met = work[links + 2 * link - 2]
-                                count = _add_closure(met, stamp, begins, edges, is_final, work, count)
-                                num_roots += 1 - work[is_known_root + met]
-                                work[is_known_root + met] = 1
-                                link = work[links + 2 * link - 1]
-                                following = link
-                                if is_single:
-                                    following = 0
-                            key = 0
-                            ends_only = count > 0
-                            is_end = 0
-                            for place in range(found, found + count):
-                                member = work[place]
-                                key = (key + _mixed(member)) & _HASH_MASK
-                                is_end |= is_final[member]
-                                if begins[2 * member + 1] < begins[2 * member + 2]:
-                                    ends_only = False
-                            slot = key & last_slot
-                            while not ends_only and work[slots + slot] != 0:
-                                old = work[slots + slot]
-                                # Entries of other rules, and of a rule that was given up, are leftovers.
-                                if (
-                                    first_state <= old < num_states
-                                    and work[hashes + old] == key
-                                    and work[member_begins + old + 1] - work[member_begins + old] == count
-                                ):
-                                    place = work[member_begins + old]
-                                    end = work[member_begins + old + 1]
-                                    while place < end and work[work[members + place]] == stamp:
-                                        place += 1
-                                    if place == end:
-                                        target = old
-                                        break
-                                slot = (slot + 1) & last_slot
-                            if ends_only:
+                            count, key, num_new_roots, has_final = _close(
+                                begins, edges, is_final, work, links, link, is_single, stamp
+                            )
+                            num_roots += num_new_roots
+                            link = 0 if merge else work[links + 2 * link - 1]
+                            slot = 0
+                            if key >= 0:
+                                slot = _slot_of(
+                                    key,
+                                    count,
+                                    stamp,
+                                    work,
+                                    slots,
+                                    hashes,
+                                    member_begins,
+                                    members,
+                                    first_state,
+                                    num_states,
+                                    capacity,
+                                )
+                                target = work[slots + slot]
+                            if key < 0:
                                 target = FINAL_STATE
                             elif target == 0:
                                 if num_made + 2 > capacity or size + count > capacity:
@@ -302,7 +363,7 @@ def _determinize(
                                 num_made += 1
                                 work[slots + slot] = target
                                 work[hashes + target] = key
-                                work[final + target] = is_end
+                                work[final + target] = int(has_final)
                                 for place in range(count):
                                     work[members + size + place] = work[found + place]
                                 size += count

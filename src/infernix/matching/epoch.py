@@ -107,15 +107,15 @@ class Epoch:
         return row
 
     def _work_out_row(self, configuration: int) -> NDArray[np.uint32]:
-        trie = self._index.trie
-        loop_atoms, num_iterations = self.table.loop_of(configuration)
-        if num_iterations >= trie.max_token_characters:
-            row = self._index.row_of_atoms(loop_atoms).copy()
-        else:
-            loop_atoms = 0
+        part = self._index.slices.find(*self.table.loop_of(configuration))
+        if part is None:
             row = np.zeros(self._index.vocabulary.num_mask_words, np.uint32)
-        path = np.zeros(trie.max_token_bytes + 1, np.int32)
-        self.table.fill_text_bits(trie, path, configuration, loop_atoms, row)
+            tries = self._index.tries
+        else:
+            row = part.row.copy()
+            tries = part.others
+        for trie in tries:
+            self.table.fill_text_bits(trie, configuration, row)
         for token_set in self.table.open_token_sets(configuration):
             row |= self._terminals.rows[token_set]
         if self.may_end(configuration):

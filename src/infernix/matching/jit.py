@@ -26,6 +26,7 @@ import numba
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _IMPORTED_MODULE = re.compile(r"^from infernix\.matching(?:\.(\w+))? import ([\w ,]*)", re.MULTILINE)
+_DECORATED = re.compile(r"^@(?:kernel|inner)$", re.MULTILINE)
 _kernels: list[Any] = []
 
 
@@ -35,10 +36,10 @@ def kernels() -> tuple[Any, ...]:
 
 
 def kernel_sources() -> list[Path]:
-    """The files whose code or constants are compiled into kernels: users of this module, and what they import."""
+    """The files whose code or constants are compiled into kernels: those with kernels, and what they import."""
     texts = {path.stem: path.read_text("utf-8") for path in Path(__file__).parent.glob("*.py")}
-    found = {"jit"}
-    waiting = [name for name, text in texts.items() if "jit" in _imported_modules(text)]
+    found: set[str] = set()
+    waiting = [name for name, text in texts.items() if _DECORATED.search(text)]
     while waiting:
         name = waiting.pop()
         if name in texts and name not in found:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infernix.grammar import ir
-from infernix.matching.rows import RowStore
+from infernix.matching.rows import RowStore, packed_row
+from infernix.matching.slices import SliceStore, split_by_kind
 from infernix.matching.trie import TokenTrie, build_trie
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
@@ -24,7 +25,6 @@ class VocabularyIndex:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.rows = RowStore(vocabulary.num_mask_words)
-        self._rows_of_atoms: dict[int, NDArray[np.uint32]] = {}
 
     @cached_property
     def trie(self) -> TokenTrie:
@@ -34,7 +34,7 @@ class VocabularyIndex:
     @cached_property
     def eos_row(self) -> NDArray[np.uint32]:
         """The row of all EOS tokens."""
-        return self.packed(self.vocabulary.classes == TokenClass.EOS)
+        return packed_row(self.vocabulary.classes == TokenClass.EOS)
 
     @cached_property
     def text_bytes(self) -> NDArray[np.uint8]:
@@ -59,21 +59,15 @@ class VocabularyIndex:
         classes = self.vocabulary.classes
         return bytes(int(token_class in (TokenClass.TEXT, TokenClass.CONTROL)) for token_class in classes.tolist())
 
-    def row_of_atoms(self, atoms: int) -> NDArray[np.uint32]:
-        """The row of all text tokens that are made of these atoms alone; read-only, worked out once a set."""
-        known = self._rows_of_atoms.get(atoms)
-        if known is None:
-            legal = np.zeros(self.vocabulary.num_tokens, np.bool_)
-            legal[self.trie.token_ids[self.trie.token_atoms & ~atoms == 0]] = True
-            known = self._rows_of_atoms[atoms] = self.packed(legal)
-        return known
+    @cached_property
+    def tries(self) -> tuple[TokenTrie, ...]:
+        """The same tokens in tries of tokens that are alike."""
+        return split_by_kind(self.trie)
 
-    def packed(self, legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """A bool vector over the vocabulary as a row."""
-        row = np.zeros(self.vocabulary.num_mask_words * 4, np.uint8)
-        packed = np.packbits(legal, bitorder="little")
-        row[: len(packed)] = packed
-        return row.view("<u4").astype(np.uint32)
+    @cached_property
+    def slices(self) -> SliceStore:
+        """Parts of the vocabulary that configurations take as a whole."""
+        return SliceStore(self.trie, self.vocabulary.num_tokens)
 
     def members(self, token_set: ir.TokenSet) -> NDArray[np.bool_]:
         """The tokens that a token terminal takes, bool [num_tokens]; ids outside the vocabulary are nobody's."""
@@ -99,4 +93,4 @@ class TokenTerminals:
         self.membership: NDArray[np.uint8] = (
             np.stack(members).astype(np.uint8) if members else np.zeros((0, 0), np.uint8)
         )
-        self.rows = [index.packed(legal) for legal in members]
+        self.rows = [packed_row(legal) for legal in members]

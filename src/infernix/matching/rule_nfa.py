@@ -126,6 +126,8 @@ class NfaBuilder:
     def _build_rule(self, rule: int) -> None:
         main = self._main
         body = self._rule_expressions[rule]
+        # Where sub-expressions are shared, writing them out may take more than any memory.
+        self._check_size(self._facts.num_edges[id(body)])
         begin = self.rule_begins[rule] = main.num_states
         if isinstance(body, ir.Automaton):
             main.num_states += body.num_states
@@ -171,61 +173,61 @@ class NfaBuilder:
             node, source, target = stack.pop()
             if productive is not None and id(node) not in productive:
                 continue
-            match node:
-                case ir.Literal():
-                    data = node.data
-                    num_bytes = len(data)
-                    if num_bytes:
-                        code += (LITERAL, source, target, piece.num_states, num_bytes)
-                        code += data
-                        piece.num_states += num_bytes - 1
-                        piece.num_edges += num_bytes
-                    else:
-                        self._add_empty(piece, source, target)
-                case ir.Sequence():
-                    items = node.items
-                    if not items:
-                        self._add_empty(piece, source, target)
-                        continue
-                    following = piece.num_states
-                    piece.num_states += len(items) - 1
-                    for item in items[:-1]:
-                        stack.append((item, source, following))
-                        source = following
-                        following += 1
-                    stack.append((items[-1], source, target))
-                case ir.RuleReference():
-                    index = node.index
-                    if index in self._facts.inlined_rules:
-                        self._copy(piece, self._inlined_piece(index), source, target)
-                    else:
-                        rule = self._rule(self._grammar.rules[index].body)
-                        self._add_edge(piece, source, target, self._label(LABEL_CALL, rule))
-                case ir.Choice():
-                    for option in node.options:
-                        stack.append((option, source, target))
-                case ir.Repeat():
-                    self._connect_repeat(piece, node, source, target, stack)
-                case ir.CharacterClass():
-                    number = self._class_pieces.get(node.ranges)
-                    if number is None:
-                        number = self._class_pieces[node.ranges] = len(self.pieces)
-                        self.pieces.append(_class_piece(node.ranges))
-                    self._copy(piece, number, source, target)
-                case ir.ByteRange():
-                    piece.num_edges += 1
-                    code += (EDGE, source, target, node.low, node.high)
-                case ir.Automaton():
-                    self._add_edge(piece, source, target, self._label(LABEL_CALL, self._rule(node)))
-                case ir.TokenSet():
-                    number = self._token_set_numbers.setdefault(node, len(self.token_sets))
-                    if number == len(self.token_sets):
-                        self.token_sets.append(node)
-                    self._add_edge(piece, source, target, self._label(LABEL_TOKENS, number))
+            if isinstance(node, ir.Literal):
+                data = node.data
+                num_bytes = len(data)
+                if num_bytes:
+                    code += (LITERAL, source, target, piece.num_states, num_bytes)
+                    code += data
+                    piece.num_states += num_bytes - 1
+                    piece.num_edges += num_bytes
+                else:
+                    self._add_empty(piece, source, target)
+            elif isinstance(node, ir.Sequence):
+                items = node.items
+                if not items:
+                    self._add_empty(piece, source, target)
+                    continue
+                following = piece.num_states
+                piece.num_states += len(items) - 1
+                for item in items[:-1]:
+                    stack.append((item, source, following))
+                    source = following
+                    following += 1
+                stack.append((items[-1], source, target))
+            elif isinstance(node, ir.RuleReference):
+                index = node.index
+                if index in self._facts.inlined_rules:
+                    self._copy(piece, self._inlined_piece(index), source, target)
+                else:
+                    rule = self._rule(self._grammar.rules[index].body)
+                    self._add_edge(piece, source, target, self._label(LABEL_CALL, rule))
+            elif isinstance(node, ir.Choice):
+                for option in node.options:
+                    stack.append((option, source, target))
+            elif isinstance(node, ir.Repeat):
+                self._connect_repeat(piece, node, source, target, stack)
+            elif isinstance(node, ir.CharacterClass):
+                number = self._class_pieces.get(node.ranges)
+                if number is None:
+                    number = self._class_pieces[node.ranges] = len(self.pieces)
+                    self.pieces.append(_class_piece(node.ranges))
+                self._copy(piece, number, source, target)
+            elif isinstance(node, ir.ByteRange):
+                piece.num_edges += 1
+                code += (EDGE, source, target, node.low, node.high)
+            elif isinstance(node, ir.Automaton):
+                self._add_edge(piece, source, target, self._label(LABEL_CALL, self._rule(node)))
+            elif isinstance(node, ir.TokenSet):
+                number = self._token_set_numbers.setdefault(node, len(self.token_sets))
+                if number == len(self.token_sets):
+                    self.token_sets.append(node)
+                self._add_edge(piece, source, target, self._label(LABEL_TOKENS, number))
 
     def _add_empty(self, piece: Piece, source: int, target: int) -> None:
         piece.num_edges += 1
         piece.code += (EDGE, source, target, NOTHING, NOTHING)
+        self._check_size(piece.num_edges)
 
     def _add_edge(self, piece: Piece, source: int, target: int, label: int) -> None:
         piece.num_edges += 1
@@ -236,10 +238,10 @@ class NfaBuilder:
         piece.code += (COPY, source, target, piece.num_states, number)
         piece.num_states += copied.num_states - 2
         piece.num_edges += copied.num_edges
-        self._check_size(piece)
+        self._check_size(piece.num_edges)
 
-    def _check_size(self, piece: Piece) -> None:
-        if piece.num_edges > MAX_NFA_EDGES:
+    def _check_size(self, num_edges: int) -> None:
+        if num_edges > MAX_NFA_EDGES:
             raise ConstraintTooLarge(f"the constraint takes more than {MAX_NFA_EDGES} edges (MAX_NFA_EDGES)")
 
     def _inlined_piece(self, rule: int) -> int:
@@ -297,4 +299,3 @@ class NfaBuilder:
             source = piece.num_states
             piece.num_states += 1
         self._add_empty(piece, source, target)
-        self._check_size(piece)

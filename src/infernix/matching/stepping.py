@@ -31,7 +31,7 @@ from infernix.matching.arena import (
 from infernix.matching.closure import add_byte_targets, add_item, begin_step, close_step
 from infernix.matching.interning import intern_step
 from infernix.matching.jit import inner, kernel
-from infernix.matching.trie import BELOW, BYTE, COVER, DEPTH, END, FIRST_TOKEN, MAX_CHARACTERS_BELOW
+from infernix.matching.trie import BYTE, FIRST_CHILD, FIRST_TOKEN, LAST_TOKEN, MAX_CHARACTERS_BELOW, NEXT_TOKEN
 
 
 @inner
@@ -136,44 +136,50 @@ def fill_text_bits(
     A: Arena,
     C: Control,
     nodes: NDArray[np.int32],
-    atoms: NDArray[np.int64],
+    num_roots: int,
+    atoms_below: NDArray[np.int64],
     token_ids: NDArray[np.int32],
     path: NDArray[np.int32],
     configuration: int,
-    known_atoms: int,
     row: NDArray[np.uint32],
 ) -> int:
-    """Sets in `row` the bit of every text token whose bytes can follow `configuration`.
+    """Sets in `row` the bit of every token of a trie whose bytes can follow `configuration`.
 
-    Walks the trie in preorder and leaves each subtree whose first byte cannot follow; path[d] is the configuration
-    after d bytes. A subtree made of `known_atoms` alone was set by the caller; one made, behind its node, of atoms
-    that the configuration there goes round on is taken whole. `path` has one entry more than the trie is deep.
+    Goes down where a byte can follow. A subtree made, behind its node, of atoms that the configuration there goes
+    round on is taken whole. path[d] holds the configuration after d bytes and the nodes still to be looked at there;
+    it has one row more than the trie is deep. Returns STOPPED where it cannot go on.
     """
-    path[0] = configuration
-    node = 0
-    num_nodes = len(nodes) - 1
-    while node < num_nodes:
-        if atoms[node, COVER] & ~known_atoms == 0:
-            node = nodes[node, END]
+    depth = 0
+    path[0, 0] = configuration
+    path[0, 1] = 0
+    path[0, 2] = num_roots
+    while depth >= 0:
+        node = path[depth, 1]
+        if node == path[depth, 2]:
+            depth -= 1
             continue
-        depth = nodes[node, DEPTH]
-        following = _step(A, C, int(path[depth - 1]), int(nodes[node, BYTE]))
-        if C[FULL] != 0 or C[LIMIT] != 0:
-            return STOPPED
+        path[depth, 1] = node + 1
+        following = _step(A, C, int(path[depth, 0]), int(nodes[node, BYTE]))
         if following == DEAD:
-            node = nodes[node, END]
+            if C[FULL] != 0 or C[LIMIT] != 0:
+                return STOPPED
             continue
-        path[depth] = following
-        after = node + 1
-        if after != nodes[node, END]:
+        first_child = nodes[node, FIRST_CHILD]
+        last_child = nodes[node + 1, FIRST_CHILD]
+        last_token = nodes[node, NEXT_TOKEN]
+        if first_child != last_child:
             num_left = A[C[CONFIGURATIONS] + 7 * following + 5]
             fits = nodes[node, MAX_CHARACTERS_BELOW] <= num_left
-            if fits and atoms[node, BELOW] & ~_loop_atoms(A, C, following) == 0:
-                after = int(nodes[node, END])
-        for entry in range(nodes[node, FIRST_TOKEN], nodes[after, FIRST_TOKEN]):
+            if fits and atoms_below[node] & ~_loop_atoms(A, C, following) == 0:
+                last_token = nodes[node, LAST_TOKEN]
+            else:
+                depth += 1
+                path[depth, 0] = following
+                path[depth, 1] = first_child
+                path[depth, 2] = last_child
+        for entry in range(nodes[node, FIRST_TOKEN], last_token):
             token = token_ids[entry]
             row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-        node = after
     return DEAD
 
 

@@ -1,7 +1,8 @@
-"""The byte trie of a vocabulary's text tokens, in preorder, with what whole subtrees consist of.
+"""The byte trie of a vocabulary's text tokens, level by level, with what whole subtrees consist of.
 
-Besides its byte, every node knows the atoms (see `atoms`) that its subtree is made of, so that a walk can take or
-skip a subtree without looking inside: `below` counts from behind the node, `cover` from the root.
+The children of a node stand side by side, because a walk looks at all of them and mostly leaves at once. Besides its
+byte, every node knows the atoms (see `atoms`) that its subtree is made of, so that a walk can take a subtree without
+looking inside, and the range of its tokens.
 """
 
 from __future__ import annotations
@@ -23,30 +24,44 @@ from infernix.matching.vocabulary import TokenClass, Vocabulary
 
 # Columns of `nodes`.
 BYTE = 0
-DEPTH = 1  # bytes from the root, 1 for the first level
-END = 2  # the node after the subtree
-FIRST_TOKEN = 3  # first entry of token_ids; the next node's entry ends the range
-MAX_CHARACTERS_BELOW = 4  # most characters of a token from behind the node on, an unfinished one counted
-NUM_COLUMNS = 5
-# Columns of `atoms`, sets of atoms as 64-bit words.
-BELOW = 0
-COVER = 1
+FIRST_CHILD = 1  # the following node's first child ends the children
+FIRST_TOKEN = 2  # first entry of the subtree
+NEXT_TOKEN = 3  # the entry after those that end at the node itself
+LAST_TOKEN = 4  # the entry after the subtree's
+MAX_CHARACTERS_BELOW = 5  # most characters of a token from behind the node on, an unfinished one counted
+NUM_COLUMNS = 6
+# Columns of the rows in preorder from which they are made.
+_BYTE = 0
+_DEPTH = 1  # bytes from the root, 1 for the first level
+_END = 2  # the node after the subtree
+_FIRST_TOKEN = 3
+_MAX_CHARACTERS_BELOW = 4
+_NUM_CHILDREN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TokenTrie:
-    """The root has no row.
+    """The root has no row; its children are nodes 0 .. num_roots - 1. Entries are the tokens in byte order.
 
-    nodes: int32 [num_nodes + 1, NUM_COLUMNS], the last row a sentinel; atoms: int64 [num_nodes + 1, 2];
-    token_ids: int32, ids by node; token_atoms: int64, by entry of token_ids, the atoms of the whole token.
+    nodes: int32 [num_nodes + 1, NUM_COLUMNS], the last row a sentinel; atoms_below: int64 [num_nodes], the atoms of
+    the subtree behind the node, as bits. By entry: token_ids int32; token_atoms int64, the atoms of the token;
+    num_characters int32. flat[ends[e] : ends[e + 1]] are the bytes of entry e.
     """
 
     nodes: NDArray[np.int32]
-    atoms: NDArray[np.int64]
+    num_roots: int
+    atoms_below: NDArray[np.int64]
     token_ids: NDArray[np.int32]
     token_atoms: NDArray[np.int64]
+    num_characters: NDArray[np.int32]
+    flat: NDArray[np.uint8]
+    ends: NDArray[np.int64]
     max_token_bytes: int
-    max_token_characters: int
+
+    def only(self, entries: NDArray[np.bool_]) -> TokenTrie:
+        """The trie of some of the tokens."""
+        lengths = np.diff(self.ends)
+        return _trie_of(self.flat[np.repeat(entries, lengths)], lengths[entries], self.token_ids[entries])
 
 
 def build_trie(vocabulary: Vocabulary) -> TokenTrie:
@@ -58,23 +73,43 @@ def build_trie(vocabulary: Vocabulary) -> TokenTrie:
         )
         if token_class == TokenClass.TEXT and data
     )
+    # A copy, because a read-only buffer is another type to a compiled kernel.
+    flat = np.frombuffer(b"".join(data for data, _ in entries), np.uint8).copy()
     lengths = np.fromiter((len(data) for data, _ in entries), np.int64, len(entries))
-    ends = np.zeros(len(entries) + 1, np.int64)
+    return _trie_of(flat, lengths, np.array([token for _, token in entries], np.int32))
+
+
+def _trie_of(flat: NDArray[np.uint8], lengths: NDArray[np.int64], token_ids: NDArray[np.int32]) -> TokenTrie:
+    ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
-    flat = np.frombuffer(b"".join(data for data, _ in entries) + b"\0", np.uint8).copy()
     max_token_bytes = int(lengths.max(initial=0))
-    scratch = np.zeros((6, max_token_bytes + 2), np.int64)
-    nodes = np.zeros((_count_nodes(flat, ends) + 1, NUM_COLUMNS), np.int32)
-    atoms = np.zeros((len(nodes), 2), np.int64)
-    token_atoms = np.zeros(len(entries), np.int64)
-    max_characters = _fill_nodes(flat, ends, ATOM_OF_ASCII, nodes, atoms, token_atoms, scratch)
+    scratch = np.zeros((3, max_token_bytes + 2), np.int64)
+    rows = np.zeros((_count_nodes(flat, ends) + 1, NUM_COLUMNS), np.int32)
+    atoms_below = np.zeros(len(rows), np.int64)
+    token_atoms = np.zeros(len(lengths), np.int64)
+    num_characters = np.zeros(len(lengths), np.int32)
+    _fill_rows(flat, ends, ATOM_OF_ASCII, rows, atoms_below, token_atoms, num_characters, scratch)
+    # Preorder keeps a node's children in order; a stable sort by depth puts them side by side.
+    order = np.argsort(rows[:-1, _DEPTH].astype(np.uint16), kind="stable")
+    num_roots = int((rows[:-1, _DEPTH] == 1).sum())
+    nodes = np.zeros_like(rows)
+    nodes[:-1, BYTE] = rows[order, _BYTE]
+    nodes[0, FIRST_CHILD] = num_roots
+    nodes[1:, FIRST_CHILD] = num_roots + np.cumsum(rows[order, _NUM_CHILDREN])
+    nodes[:-1, FIRST_TOKEN] = rows[order, _FIRST_TOKEN]
+    nodes[:-1, NEXT_TOKEN] = rows[order + 1, _FIRST_TOKEN]
+    nodes[:-1, LAST_TOKEN] = rows[rows[order, _END], _FIRST_TOKEN]
+    nodes[:-1, MAX_CHARACTERS_BELOW] = rows[order, _MAX_CHARACTERS_BELOW]
     return TokenTrie(
         nodes,
-        atoms,
-        np.array([token for _, token in entries], np.int32),
+        num_roots,
+        atoms_below[order],
+        token_ids,
         token_atoms,
+        num_characters,
+        flat,
+        ends,
         max_token_bytes,
-        int(max_characters),
     )
 
 
@@ -148,16 +183,17 @@ def _read_character(flat: NDArray[np.uint8], begin: int, end: int, atom_of_ascii
 
 
 @kernel
-def _fill_nodes(
+def _fill_rows(
     flat: NDArray[np.uint8],
     ends: NDArray[np.int64],
     atom_of_ascii: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    atoms: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    atoms_below: NDArray[np.int64],
     token_atoms: NDArray[np.int64],
+    num_characters: NDArray[np.int32],
     scratch: NDArray[np.int64],
-) -> int:
-    """Writes all rows; returns the most characters of a token.
+) -> None:
+    """Writes all rows in preorder.
 
     scratch rows: the node path, and per byte position of the current token the atoms and characters from there on.
     """
@@ -166,18 +202,19 @@ def _fill_nodes(
     suffix_characters = scratch[2]
     num_nodes = 0
     path_length = 0
-    max_characters = 0
     for entry in range(len(ends) - 1):
         begin = int(ends[entry])
         length = int(ends[entry + 1]) - begin
         shared = _num_shared(flat, ends, entry)
         for depth in range(shared, path_length):
-            nodes[path[depth], END] = num_nodes
+            rows[path[depth], _END] = num_nodes
         path_length = min(path_length, shared)
         for depth in range(shared, length):
-            nodes[num_nodes, BYTE] = flat[begin + depth]
-            nodes[num_nodes, DEPTH] = depth + 1
-            nodes[num_nodes, FIRST_TOKEN] = entry
+            rows[num_nodes, _BYTE] = flat[begin + depth]
+            rows[num_nodes, _DEPTH] = depth + 1
+            rows[num_nodes, _FIRST_TOKEN] = entry
+            if depth > 0:
+                rows[path[depth - 1], _NUM_CHILDREN] += 1
             path[depth] = num_nodes
             num_nodes += 1
         path_length = length
@@ -198,15 +235,13 @@ def _fill_nodes(
                 suffix_atoms[position] |= suffix_atoms[following]
                 suffix_characters[position] = 1 + suffix_characters[following]
         token_atoms[entry] = suffix_atoms[0]
-        max_characters = max(max_characters, int(suffix_characters[0]))
+        num_characters[entry] = suffix_characters[0]
         for depth in range(length):
             node = path[depth]
-            atoms[node, BELOW] |= suffix_atoms[depth + 1]
-            atoms[node, COVER] |= suffix_atoms[0]
-            if suffix_characters[depth + 1] > nodes[node, MAX_CHARACTERS_BELOW]:
-                nodes[node, MAX_CHARACTERS_BELOW] = suffix_characters[depth + 1]
+            atoms_below[node] |= suffix_atoms[depth + 1]
+            if suffix_characters[depth + 1] > rows[node, _MAX_CHARACTERS_BELOW]:
+                rows[node, _MAX_CHARACTERS_BELOW] = suffix_characters[depth + 1]
     for depth in range(path_length):
-        nodes[path[depth], END] = num_nodes
-    nodes[num_nodes, END] = num_nodes
-    nodes[num_nodes, FIRST_TOKEN] = len(ends) - 1
-    return max_characters
+        rows[path[depth], _END] = num_nodes
+    rows[num_nodes, _END] = num_nodes
+    rows[num_nodes, _FIRST_TOKEN] = len(ends) - 1

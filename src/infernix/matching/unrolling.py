@@ -77,6 +77,7 @@ def _unroll(code: Ints, piece_begins: Ints, edges: Ints) -> None:
     # Pieces that are being copied: where to go on, end, source, target, base. None is copied into itself.
     depth = 0
     stack = np.empty(5 * len(piece_begins), np.int32)
+    # Adding 0 makes 64 bits of 32, so that a variable has one type.
     at = piece_begins[len(piece_begins) - 2] + 0
     end = piece_begins[len(piece_begins) - 1] + 0
     begin_state = 0

@@ -22,9 +22,9 @@ NOTICE = "Compiling the matching kernels, once per installation: about 20 second
 def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
     """Compiles every kernel, or loads it from the cache on disk: about 20 seconds once per installation.
 
-    Runs a small grammar with recursion, a token terminal and enough growth to call each kernel with the argument types
-    that requests use. Safe to call from a background thread, and again. `progress` receives one line, from a thread of
-    its own, if kernels are still being compiled after a second; it is not called any more after the return.
+    Runs a small grammar with recursion, a token terminal, an automaton and enough growth to call each kernel with the
+    argument types that requests use. Safe to call from a background thread, and again. `progress` receives one line,
+    from a thread of its own, if kernels are still being compiled after a second; never after the return.
     """
     with _notice(progress):
         _call_every_kernel()
@@ -34,13 +34,13 @@ def _call_every_kernel() -> None:
     vocabulary = Vocabulary([b"a", b"b", b"", b""], [TokenClass.TEXT] * 2 + [TokenClass.CONTROL, TokenClass.EOS])
     builder = ir.GrammarBuilder()
     root = builder.declare("root")
-    builder.define(
-        root, ir.choice(ir.sequence(ir.text("a"), root, ir.text("b")), ir.TokenSet((2,)), ir.sequence(root, root))
-    )
+    word = ir.Automaton(2, ((0, 0x63, 0x63, 1),), frozenset({1}))
+    bracket = ir.sequence(ir.text("a"), root, ir.text("b"))
+    builder.define(root, ir.choice(bracket, ir.TokenSet((2,)), ir.sequence(root, root), word))
     compiled = CompiledGrammar(builder.build(root), VocabularyIndex(vocabulary))
     matcher = compiled.new_matcher()
     row = np.zeros(vocabulary.num_mask_words, np.int32)
-    matcher.accept_bytes(b"a" * 70)
+    matcher.accept_bytes(b"a" * 300)
     matcher.accept(2)
     while matcher.accept(1):
         matcher.fill(row)

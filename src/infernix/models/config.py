@@ -5,7 +5,7 @@ Whatever the network definition does not carry out is refused by name here.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from infernix.models.rope import RopeParameters
 
 SUPPORTED_ARCHITECTURES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 SUPPORTED_ROPE_TYPES = ("default", "linear", "llama3")
+_LARGEST_FLOAT = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class _Fields:
         value = default if value is None else value
         if value is None:
             self.fail(name, "missing")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST_FLOAT:
             self.fail(name, f"expected a positive number, got {_shown(value)}")
         return float(value)
 

@@ -24,7 +24,11 @@ class ModelDirectory:
     """
 
     def __init__(self, path: Path) -> None:
-        if not path.exists():
+        try:
+            exists = path.exists()
+        except OSError as error:  # such as a name that is too long
+            raise ModelLoadError(f"{path}: cannot be opened: {error.strerror}") from error
+        if not exists:
             raise ModelLoadError(f"{path}: no such model directory (models are local; nothing is downloaded)")
         if not path.is_dir():
             raise ModelLoadError(f"{path}: not a directory; a model is a directory with config.json and weights")

@@ -41,7 +41,10 @@ def embedded_model_directory(progress: Callable[[str], None] | None = None) -> P
     source = _find_source()
     from infernix.models.gguf_conversion import CONVERTER_VERSION, convert_gguf
 
-    digest = _digest(source, CONVERTER_VERSION)
+    try:
+        digest = _digest(source, CONVERTER_VERSION)
+    except OSError as error:
+        raise ModelLoadError(f"{source}: cannot be read: {error.strerror}") from error
     directory = _cache_directory() / f"{_DIRECTORY_NAME}-{digest}"
     if directory.is_dir():
         return directory
@@ -88,7 +91,12 @@ def _digest(source: Path, converter_version: int) -> str:
 def _cache_directory() -> Path:
     configured = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG base directory specification tells to ignore relative paths.
-    base = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
+    try:
+        base = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
+    except RuntimeError as error:  # neither HOME nor an entry in the user database, as in some containers
+        raise ModelLoadError(
+            f"there is no cache directory for the embedded model: {error} (set HOME or XDG_CACHE_HOME)"
+        ) from error
     return base / "infernix" / "models"
 
 

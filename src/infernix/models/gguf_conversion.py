@@ -16,6 +16,7 @@ import gguf
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
@@ -65,7 +66,10 @@ def convert_gguf(
     report("building the tokenizer")
     _write_bytes(directory / "tokenizer.json", _tokenizer(metadata).to_str(pretty=False).encode())
     report("unpacking the weights")
-    save_file(_tensors(reader, config, source), directory / "model.safetensors", metadata={"format": "pt"})
+    try:
+        save_file(_tensors(reader, config, source), directory / "model.safetensors", metadata={"format": "pt"})
+    except SafetensorError as error:  # the library's own class also where the disk is full
+        raise ModelLoadError(f"{directory / 'model.safetensors'}: cannot be written: {error}") from error
     _flush(directory / "model.safetensors")
     _flush(directory)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from infernix.errors import ModelLoadError
 from infernix.models.cache import KVCache
 from infernix.models.config import ModelConfig
 from infernix.models.model import SequenceCache
@@ -47,6 +48,9 @@ class LlamaModel:
         self.config = config
         self._embedding = weights.tensor("model.embed_tokens.weight", (config.vocab_size, config.hidden_size))
         self._layers = [_read_layer(config, weights, index) for index in range(config.num_layers)]
+        surplus = weights.names_from(f"model.layers.{config.num_layers}.")
+        if surplus:  # a network that is cut short runs, and answers nonsense
+            raise ModelLoadError(f"tensor {surplus[0]!r} is beyond the {config.num_layers} layers of config.json")
         self._final_norm = weights.tensor("model.norm.weight", (config.hidden_size,))
         self._head = self._embedding
         if not config.tie_word_embeddings:

@@ -52,8 +52,10 @@ def open_model(
         path = embedded_model_directory(progress)
         name = "SmolLM2-135M-Instruct"
     else:
+        if not isinstance(path, str | Path):
+            raise ModelLoadError(f"a model is the path of a directory, not {type(path).__name__}")
         path = Path(path)
-        name = path.resolve().name
+        name = ""
     directory = ModelDirectory(path)
     config = directory.model_config()
     tokenizer = directory.tokenizer()
@@ -71,7 +73,7 @@ def open_model(
         tokenizer=tokenizer,
         template=template,
         sampling_defaults=sampling_defaults,
-        name=name,
+        name=name or path.resolve().name,
         eos_ids=tokenizer.eos_ids,
     )
 
@@ -81,7 +83,7 @@ def _choose_device(device: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise ModelLoadError(f"device {device!r} is unknown: {str(error).splitlines()[0]}") from error
     if chosen.type not in ("cpu", "cuda"):
         raise ModelLoadError(f"device {device!r} is not supported; supported: auto, cpu, cuda")

@@ -45,6 +45,10 @@ class WeightFiles:
     def __contains__(self, name: str) -> bool:
         return name in self._file_by_tensor
 
+    def names_from(self, prefix: str) -> list[str]:
+        """Names of the tensors that begin with `prefix`, in order."""
+        return sorted(name for name in self._file_by_tensor if name.startswith(prefix))
+
     def tensor(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         """The tensor `name` in the wanted number format on the wanted device.
 

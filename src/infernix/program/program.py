@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from infernix.errors import ConstraintDeadEnd, NonFiniteLogits
+from infernix.errors import ConstraintDeadEnd, InvalidOptions, NonFiniteLogits
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from infernix.models.model import LanguageModel
 from infernix.ops.random import Purpose, uniform
@@ -51,9 +51,20 @@ class Program:
         self._mask_words = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
 
     def start(self, prompt: Sequence[int], max_new_tokens: int, sampling: SamplingParameters) -> PhysicalSequence:
-        """A sequence with room for the prompt and `max_new_tokens` more, of which the last is never run."""
+        """A sequence with room for the prompt and `max_new_tokens` more, of which the last is never run.
+
+        Raises InvalidOptions where there is no memory for so many.
+        """
         num_positions = len(prompt) + max(0, max_new_tokens - 1)
-        return PhysicalSequence(prompt, self._model.new_cache(num_positions), sampling)
+        try:
+            cache = self._model.new_cache(num_positions)
+        except (RuntimeError, MemoryError) as error:  # PyTorch raises its own kinds of RuntimeError
+            raise InvalidOptions(
+                f"there is no memory for the keys and values of {num_positions} tokens, prompt and new ones: "
+                f"{str(error).splitlines()[0] if str(error) else type(error).__name__}",
+                field="max_new_tokens",
+            ) from error
+        return PhysicalSequence(prompt, cache, sampling)
 
     def prefill_chunk(
         self, sequence: PhysicalSequence, masks: TokenMaskProvider | None, *, sample: bool = True
