@@ -3,6 +3,8 @@
 
 PYTHON ?= $(shell scripts/find_python.sh)
 VENV := .venv
+# Random grammars for `make conformance`.
+CASES ?= 2000
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 TEST_INSTALLED := $(VENV)/test-installed
@@ -37,7 +39,7 @@ format: $(TEST_INSTALLED)
 	@$(BIN)/ruff format
 
 conformance: $(TEST_INSTALLED)
-	@$(BIN)/python -m pytest tests/conformance
+	@INFERNIX_CONFORMANCE_CASES=$(CASES) $(BIN)/python -m pytest tests/conformance tests/matching/test_against_recognizer.py
 
 bench: $(BENCH_INSTALLED)
 	@$(BIN)/python -m benchmarks.embedded_model

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.vocabularies import byte_vocabulary
 
 from benchmarks import report
 from benchmarks.cases import CASES, Case
@@ -21,6 +20,7 @@ from benchmarks.measurement import cut, distribution
 from benchmarks.shared_data import MissingData
 from benchmarks.vocabularies import BenchmarkVocabulary, smollm2
 from infernix.matching import CompiledGrammar, GrammarCompiler
+from support.vocabularies import byte_vocabulary
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 # One of every kind of source, none of them slow to compile.

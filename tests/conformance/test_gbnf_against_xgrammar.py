@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import xgrammar
 from numpy.typing import NDArray
-from support.recognizer import Recognizer
-from support.shared_data import shared_data
-from support.vocabularies import byte_vocabulary, spell, text_vocabulary
 
 from infernix.grammar.gbnf import parse_gbnf
 from infernix.matching import Matcher, Vocabulary, compile_grammar
+from support.recognizer import Recognizer
+from support.shared_data import shared_data
+from support.vocabularies import byte_vocabulary, spell, text_vocabulary
 
 TEXTS: dict[str, list[str]] = {
     "arithmetic": ["x +1 = 3\n", "(a1*(b_2 -12)) /7= \tz \n1=1\n", "0=0\n\n\n2*2*2=(eight)\n"],

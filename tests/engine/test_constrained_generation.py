@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
+
+from infernix.engine import Engine
+from infernix.errors import ConstraintDeadEnd, ConstraintError, InvalidGrammar, NonFiniteLogits
+from infernix.matching import GrammarCompiler
+from infernix.options import OutputConstraint, RequestOptions, SamplingOptions, SamplingParameters
+from infernix.results import CacheAccess, ConstraintObservation, FinishReason, GenerationResult
 from support.scripted_model import preferring, saying, scripted_loaded
 from support.vocabularies import (
     EOS_IDS,
@@ -23,12 +29,6 @@ from support.vocabularies import (
     nasty_vocabulary,
     text_vocabulary,
 )
-
-from infernix.engine import Engine
-from infernix.errors import ConstraintDeadEnd, ConstraintError, InvalidGrammar, NonFiniteLogits
-from infernix.matching import GrammarCompiler
-from infernix.options import OutputConstraint, RequestOptions, SamplingOptions, SamplingParameters
-from infernix.results import CacheAccess, ConstraintObservation, FinishReason, GenerationResult
 
 VOCABULARY = nasty_vocabulary()
 NUM_TOKENS = VOCABULARY.num_tokens

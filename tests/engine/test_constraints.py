@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.scripted_matcher import ScriptedMatcher
-from support.vocabularies import nasty_token, nasty_vocabulary
 
 from infernix.engine.constraints import ConstraintService
 from infernix.errors import ConstraintDeadEnd, InvalidChoice
 from infernix.ops import masks
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
+from support.scripted_matcher import ScriptedMatcher
+from support.vocabularies import nasty_token, nasty_vocabulary
 
 VOCABULARY = nasty_vocabulary()
 

@@ -11,15 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
-from support.scripted_model import ScriptedCache, preferring, saying, scripted_loaded
-from support.vocabularies import (
-    EOS_IDS,
-    PADDING,
-    THINK_CLOSE,
-    THINK_CLOSE_AS_TEXT,
-    nasty_token,
-    nasty_vocabulary,
-)
 
 from infernix.engine import Engine
 from infernix.errors import (
@@ -31,6 +22,15 @@ from infernix.errors import (
 )
 from infernix.options import RequestOptions, SamplingOptions, SamplingParameters
 from infernix.results import FinishReason
+from support.scripted_model import ScriptedCache, preferring, saying, scripted_loaded
+from support.vocabularies import (
+    EOS_IDS,
+    PADDING,
+    THINK_CLOSE,
+    THINK_CLOSE_AS_TEXT,
+    nasty_token,
+    nasty_vocabulary,
+)
 
 VOCABULARY = nasty_vocabulary()
 NUM_TOKENS = VOCABULARY.num_tokens

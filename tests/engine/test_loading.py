@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from support.scripted_model import saying, scripted_loaded
-from support.vocabularies import EOS_IDS, nasty_token, nasty_vocabulary
 
 import infernix.engine.engine
 import infernix.matching
 from infernix.engine import Engine
 from infernix.errors import InvalidOptions, ModelLoadError
 from infernix.options import OutputConstraint, RequestOptions
+from support.scripted_model import saying, scripted_loaded
+from support.vocabularies import EOS_IDS, nasty_token, nasty_vocabulary
 
 VOCABULARY = nasty_vocabulary()
 OK = nasty_token("ok")

@@ -5,13 +5,13 @@ import threading
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
-from support.scripted_model import preferring, saying, scripted_loaded
-from support.vocabularies import EOS_IDS, nasty_token, nasty_vocabulary
 
 from infernix.engine import Engine
 from infernix.errors import InvalidPrompt, NonFiniteLogits
 from infernix.options import RequestOptions, SamplingOptions
 from infernix.results import FinishReason
+from support.scripted_model import preferring, saying, scripted_loaded
+from support.vocabularies import EOS_IDS, nasty_token, nasty_vocabulary
 
 VOCABULARY = nasty_vocabulary()
 NUM_TOKENS = VOCABULARY.num_tokens

@@ -4,6 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+
+from infernix.errors import ContextLengthExceeded, InternalError
+from infernix.frontend.budget import OutputBudget
+from infernix.frontend.constraint import ConstraintState
+from infernix.frontend.session import OutputSession
+from infernix.ops import masks
+from infernix.results import CacheAccess, FinishReason
 from support.scripted_matcher import ScriptedMatcher
 from support.vocabularies import (
     EMPTY_TEXT,
@@ -14,13 +21,6 @@ from support.vocabularies import (
     nasty_token,
     nasty_vocabulary,
 )
-
-from infernix.errors import ContextLengthExceeded, InternalError
-from infernix.frontend.budget import OutputBudget
-from infernix.frontend.constraint import ConstraintState
-from infernix.frontend.session import OutputSession
-from infernix.ops import masks
-from infernix.results import CacheAccess, FinishReason
 
 VOCABULARY = nasty_vocabulary()
 EOS = EOS_IDS[0]

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.recognizer import Recognizer
 
 from infernix.errors import ConstraintTooLarge, InvalidChoice
 from infernix.grammar import choice as choice_module
 from infernix.grammar import ir
 from infernix.grammar.choice import build_choice
+from support.recognizer import Recognizer
 
 
 def _automaton(choices: list[str]) -> ir.Automaton:

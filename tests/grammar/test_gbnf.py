@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import Iterator
 
 import pytest
-from support.recognizer import Recognizer
-from support.shared_data import shared_data
 
 from infernix.grammar import ir
 from infernix.grammar.gbnf import MAX_GROUP_DEPTH, MAX_REPETITION, MAX_SOURCE_BYTES, parse_gbnf
 from infernix.grammar.unicode import character_class
+from support.recognizer import Recognizer
+from support.shared_data import shared_data
 
 ANY = character_class((), negated=True)
 

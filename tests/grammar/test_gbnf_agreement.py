@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 import xgrammar
-from support.recognizer import Recognizer
-from support.shared_data import shared_data
 from xgrammar.testing import _get_matcher_from_grammar
 
 from infernix.errors import InvalidGrammar
 from infernix.grammar.gbnf import parse_gbnf
+from support.recognizer import Recognizer
+from support.shared_data import shared_data
 
 # Grammar text, the alphabet of the strings to try, their greatest length.
 SMALL_GRAMMARS = [

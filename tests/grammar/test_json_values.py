@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.recognizer import Recognizer
 
 from infernix.grammar.ir import Grammar, GrammarBuilder, Repeat
 from infernix.grammar.json_values import (
@@ -15,6 +14,7 @@ from infernix.grammar.json_values import (
     canonical_string,
     json_object_grammar,
 )
+from support.recognizer import Recognizer
 
 OBJECT = Recognizer(json_object_grammar())
 

@@ -5,13 +5,13 @@ import unicodedata
 from typing import Any
 
 import pytest
-from support.recognizer import Recognizer
-from support.shared_data import shared_data
 
 from infernix.errors import ConstraintTooLarge, InfernixError, InvalidRegex
 from infernix.grammar import ir, regex_syntax
 from infernix.grammar.regex import parse_regex
 from infernix.grammar.regex_syntax import Alternative, Pattern, parse_pattern
+from support.recognizer import Recognizer
+from support.shared_data import shared_data
 
 
 def _matches(regex: str, text: str) -> bool:

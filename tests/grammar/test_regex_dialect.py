@@ -14,12 +14,12 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.recognizer import Recognizer
-from support.shared_data import shared_data
 
 from infernix.errors import InvalidRegex
 from infernix.grammar import ir
 from infernix.grammar.regex import parse_regex
+from support.recognizer import Recognizer
+from support.shared_data import shared_data
 
 
 def _compile_in_python(regex: str) -> re.Pattern[str]:

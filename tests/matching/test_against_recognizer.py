@@ -13,15 +13,15 @@ from random import Random
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.random_grammars import ALPHABET, FAMILIES, fixed_grammars, random_grammar
-from support.recognizer import Recognizer, State
-from support.vocabularies import nasty_vocabulary, random_vocabulary, text_vocabulary
 
 from infernix.errors import ConstraintDeadEnd, EmptyLanguage
 from infernix.grammar import ir
 from infernix.matching import DEAD, CompiledGrammar, compile_grammar
 from infernix.matching.matcher import Matcher
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from support.random_grammars import ALPHABET, FAMILIES, fixed_grammars, random_grammar
+from support.recognizer import Recognizer, State
+from support.vocabularies import nasty_vocabulary, random_vocabulary, text_vocabulary
 
 CASES_PER_FAMILY = 20
 ADDITIONAL_CASES = int(os.environ.get("INFERNIX_CONFORMANCE_CASES", "0"))

@@ -7,7 +7,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from support.vocabularies import text_vocabulary
 
 from infernix.grammar import ir
 from infernix.grammar.unicode import character_class
@@ -15,6 +14,7 @@ from infernix.matching import DEAD, CompiledGrammar, ConfigurationTable, Vocabul
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.network import build_network
 from infernix.matching.vocabulary import TokenClass
+from support.vocabularies import text_vocabulary
 
 WORDS = ("aa", "aaa", "aaaaaaa", "ab", "ba", "abab", "aab", "xa", "aax", "aaax", "a,", ",a", "]]", "[[", "x,x", "b,b,b")
 CUT = (b"\xc3", b"\xa9", b"a\xc3", b"\xa9a", b"\xe5\x9c", b"\xa8aaa", b"aaaaa\xe5", b"\xc3(")

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.vocabularies import text_vocabulary
 
 from infernix.grammar.gbnf import parse_gbnf
 from infernix.matching import CompiledGrammar, Matcher, compile_grammar
 from infernix.matching.vocabulary import Vocabulary
+from support.vocabularies import text_vocabulary
 
 # Names of one or two letters, each closed by a comma; merged tokens close one name and go on with the next.
 TEXTS = ("a", "b", ",", "ab", "a,", "b,", ",a", ",b,", "a,b,", "b,a,")

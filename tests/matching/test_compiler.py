@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.vocabularies import byte_vocabulary, nasty_vocabulary, text_vocabulary
 
 from infernix.errors import (
     ConstraintDeadEnd,
@@ -33,6 +32,7 @@ from infernix.matching import compiler as compiler_module
 from infernix.matching.masks import VocabularyIndex
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
+from support.vocabularies import byte_vocabulary, nasty_vocabulary, text_vocabulary
 
 VOCABULARY = byte_vocabulary()
 GRAMMAR = OutputConstraint.grammar

@@ -6,8 +6,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from support.random_grammars import ALPHABET, fixed_grammars
-from support.vocabularies import byte_vocabulary, nasty_vocabulary, random_vocabulary
 
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
@@ -17,6 +15,8 @@ from infernix.matching.masks import VocabularyIndex
 from infernix.matching.rows import RowStore
 from infernix.matching.vocabulary import TokenClass
 from infernix.options import OutputConstraint
+from support.random_grammars import ALPHABET, fixed_grammars
+from support.vocabularies import byte_vocabulary, nasty_vocabulary, random_vocabulary
 
 TINY_TABLE_BYTES = 30_000
 

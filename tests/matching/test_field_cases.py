@@ -10,6 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from infernix.errors import ConstraintDeadEnd, EmptyLanguage
+from infernix.grammar import ir
+from infernix.grammar.build import build_grammar
+from infernix.grammar.gbnf import parse_gbnf
+from infernix.matching import GrammarCompiler, LookAhead, Matcher, Vocabulary, compile_grammar
+from infernix.options import OutputConstraint
 from support.vocabularies import (
     EMPTY_TEXT,
     EOS_IDS,
@@ -24,13 +31,6 @@ from support.vocabularies import (
     spell,
     text_vocabulary,
 )
-
-from infernix.errors import ConstraintDeadEnd, EmptyLanguage
-from infernix.grammar import ir
-from infernix.grammar.build import build_grammar
-from infernix.grammar.gbnf import parse_gbnf
-from infernix.matching import GrammarCompiler, LookAhead, Matcher, Vocabulary, compile_grammar
-from infernix.options import OutputConstraint
 
 E = EOS_IDS[0]
 NOT_CONTENT = {THINK_CLOSE, TOOL_CALL, PADDING, EMPTY_TEXT}

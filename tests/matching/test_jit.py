@@ -297,14 +297,13 @@ def ask_for_everything() -> None:
     """What requests do, with grammars of all kinds, masks and growth included."""
     from random import Random
 
-    from support.random_grammars import ALPHABET, FAMILIES, random_grammar
-    from support.vocabularies import random_vocabulary
-
     from infernix.errors import ConstraintError
     from infernix.matching import CompiledGrammar, GrammarCompiler
     from infernix.matching.masks import VocabularyIndex
     from infernix.options import OutputConstraint
     from matching.test_threads import GRAMMARS, VOCABULARY, walk
+    from support.random_grammars import ALPHABET, FAMILIES, random_grammar
+    from support.vocabularies import random_vocabulary
 
     for grammar in GRAMMARS.values():
         for table_bytes in (0, 1 << 20):

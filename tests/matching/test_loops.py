@@ -8,8 +8,6 @@ from random import Random
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.random_grammars import FAMILIES, random_grammar
-from support.vocabularies import byte_vocabulary
 
 from infernix.errors import ConstraintError
 from infernix.grammar import ir
@@ -22,6 +20,8 @@ from infernix.matching.loops import loop_tables
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.network import Network, build_network
 from infernix.options import OutputConstraint
+from support.random_grammars import FAMILIES, random_grammar
+from support.vocabularies import byte_vocabulary
 
 ASCII_ATOMS = (1 << NUM_ASCII_ATOMS) - 1
 ALL_ATOMS = (1 << NON_ASCII_ATOM + 1) - 1

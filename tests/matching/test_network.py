@@ -7,9 +7,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from support.plain_network import StateGraph, plain_states
-from support.random_grammars import FAMILIES, fixed_grammars, random_grammar
-from support.shared_data import shared_data
 
 import infernix.matching.determinize
 import infernix.matching.network
@@ -26,6 +23,9 @@ from infernix.matching.analysis import analyze
 from infernix.matching.network import Network, build_network
 from infernix.matching.rule_nfa import NfaBuilder
 from infernix.options import OutputConstraint
+from support.plain_network import StateGraph, plain_states
+from support.random_grammars import FAMILIES, fixed_grammars, random_grammar
+from support.shared_data import shared_data
 
 CASES_PER_FAMILY = 60
 MAX_PAIRS = 3000

@@ -7,6 +7,9 @@ from itertools import product
 from random import Random
 
 import pytest
+
+from infernix.grammar import ir
+from infernix.grammar.unicode import character_class
 from support.random_grammars import FAMILIES, fixed_grammars, random_grammar
 from support.recognizer import Recognizer, State, possible_code_points
 from support.vocabularies import (
@@ -20,9 +23,6 @@ from support.vocabularies import (
     nasty_token,
     nasty_vocabulary,
 )
-
-from infernix.grammar import ir
-from infernix.grammar.unicode import character_class
 
 A, B, C = ir.text("a"), ir.text("b"), ir.text("c")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.vocabularies import text_vocabulary
 
 from infernix.matching.atoms import ATOM_OF_ASCII
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.slices import MIN_SHARE, split_by_kind
 from infernix.matching.trie import TokenTrie
+from support.vocabularies import text_vocabulary
 
 TEXTS = (
     *("a", "ab", "a1", " a", "  a", " a b", "_x", ".a", "a."),

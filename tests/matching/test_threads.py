@@ -11,7 +11,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from support.vocabularies import byte_vocabulary, spell
 
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
@@ -21,6 +20,7 @@ from infernix.matching.rows import RowStore
 from infernix.matching.vocabulary import TokenClass
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
+from support.vocabularies import byte_vocabulary, spell
 
 NUM_THREADS = 8
 MERGED = ['{"', '":', '": ', '", "', '"}', "}}", "[[", "]]", "],", "true", "null", "12", " \n", "xy", "é", "在"]

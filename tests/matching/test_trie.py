@@ -9,7 +9,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from support.vocabularies import byte_vocabulary, nasty_vocabulary, text_vocabulary
 
 from infernix.grammar.ir import MAX_CODE_POINT
 from infernix.grammar.unicode import utf8_sequences
@@ -33,6 +32,7 @@ from infernix.matching.trie import (
     build_trie,
 )
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from support.vocabularies import byte_vocabulary, nasty_vocabulary, text_vocabulary
 
 PIECES = (
     *("a", "b", "z", "0", "7", "A", "G", '"', "\\", "{", " ", "\n", "\t", "\x00", "\x7f"),

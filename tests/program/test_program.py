@@ -5,8 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
-from support.scripted_model import ScriptedModel, preferring, saying
-from support.vocabularies import EOS_IDS, PADDING, nasty_vocabulary
 
 from infernix.matching.vocabulary import TokenClass
 from infernix.ops import masks
@@ -16,6 +14,8 @@ from infernix.options import SamplingParameters
 from infernix.program.pending import PendingBatch, PendingRowFailure, RowDecision
 from infernix.program.program import Program
 from infernix.program.sequence import PhysicalSequence
+from support.scripted_model import ScriptedModel, preferring, saying
+from support.vocabularies import EOS_IDS, PADDING, nasty_vocabulary
 
 VOCABULARY = nasty_vocabulary()
 NUM_LOGITS = 64  # wider than the vocabulary's 50

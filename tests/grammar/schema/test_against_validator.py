@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from support.json_text import json_text
-from support.schema_language import SchemaLanguage
 
 from infernix.errors import UnsatisfiableJsonSchema
+from support.json_text import json_text
+from support.schema_language import SchemaLanguage
 
 NAMES = ["a", "b", "ab", "é", '"', ""]
 SCALARS: list[Any] = [None, True, False, 0, 1, -1, 7, 12, 0.5, "", "a", "é", "ab", "\n\u0001", "abc"]

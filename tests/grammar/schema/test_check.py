@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from support.schema_language import SchemaLanguage, check_language
 
 from infernix.errors import ConstraintTooLarge, InvalidJsonSchema, UnsatisfiableJsonSchema, UnsupportedJsonSchema
 from infernix.grammar.schema import parse_json_schema
 from infernix.grammar.schema.keywords import ANNOTATIONS, ASSERTIONS, DEFINITIONS, UNSUPPORTED
+from support.schema_language import SchemaLanguage, check_language
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 

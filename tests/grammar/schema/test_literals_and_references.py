@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from support.schema_language import SchemaLanguage, check_language
 
 from infernix.grammar.schema import parse_json_schema
+from support.schema_language import SchemaLanguage, check_language
 
 
 def test_scalars_have_one_spelling() -> None:

@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from support.recognizer import Recognizer
-from support.schema_language import SchemaLanguage, check_language
 
 from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.grammar.schema import MAX_NAME_STATES, parse_json_schema
 from infernix.grammar.schema.names import names_except
+from support.recognizer import Recognizer
+from support.schema_language import SchemaLanguage, check_language
 
 STRING = {"type": "string"}
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from infernix.errors import UnsatisfiableJsonSchema, UnsupportedJsonSchema
 from support.json_text import json_text
 from support.schema_language import SchemaLanguage
 from support.shared_data import shared_data
-
-from infernix.errors import UnsatisfiableJsonSchema, UnsupportedJsonSchema
 
 DIALECTS = {
     "draft2020-12": "https://json-schema.org/draft/2020-12/schema",

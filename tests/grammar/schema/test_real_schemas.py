@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+
+from infernix.errors import ConstraintError
 from support.json_text import json_text
 from support.schema_language import SchemaLanguage
 from support.shared_data import shared_data
-
-from infernix.errors import ConstraintError
 
 MAX_INSTANCE_BYTES = 800
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from support.recognizer import Recognizer
-from support.schema_language import SchemaLanguage, check_language
 
 from infernix.grammar import ir
 from infernix.grammar.schema import json_object_grammar, parse_json_schema
+from support.recognizer import Recognizer
+from support.schema_language import SchemaLanguage, check_language
 
 SAMPLES = {
     "object": ["{}", '{"a":[1]}'],
