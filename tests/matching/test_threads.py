@@ -11,12 +11,13 @@ from random import Random
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
 from infernix.matching import CompiledGrammar, GrammarCompiler, Matcher, Vocabulary
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.rows import RowStore
+from infernix.matching.rows import MaskRow, RowStore
 from infernix.matching.vocabulary import TokenClass
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
@@ -171,3 +172,28 @@ def test_requests_are_prepared_while_others_go_on() -> None:
     assert {CacheAccess.HIT, CacheAccess.BUILT} <= set(accesses)
     assert compiler.num_cached_bytes <= 1 << 18
     assert num_rounds >= 3
+
+
+def test_a_row_that_another_thread_drops_meanwhile_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between finding a row and copying it, other threads may make the store drop it."""
+    index = VocabularyIndex(VOCABULARY)
+    compiled = CompiledGrammar(GRAMMARS["json"], index)
+    expected = np.zeros(VOCABULARY.num_mask_words, np.int32)
+    CompiledGrammar(GRAMMARS["json"], VocabularyIndex(VOCABULARY)).new_matcher().fill(expected)
+    intern = index.rows.intern
+    num_drops = 0
+
+    def dropped_at_once(row: NDArray[np.uint32]) -> MaskRow:
+        nonlocal num_drops
+        kept = intern(row)
+        if num_drops < 3:
+            num_drops += 1
+            index.rows._drop_oldest()
+            assert kept.words is None
+        return kept
+
+    monkeypatch.setattr(index.rows, "intern", dropped_at_once)
+    row = np.zeros(VOCABULARY.num_mask_words, np.int32)
+    assert compiled.new_matcher().fill(row)
+    assert row.tolist() == expected.tolist()
+    assert num_drops == 3

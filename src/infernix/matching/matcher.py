@@ -58,10 +58,20 @@ class Matcher:
     pausing cost nothing and memory does not grow with the text. Not shared between requests or threads.
     """
 
-    __slots__ = ("_companion", "_companion_states", "_epoch", "_grammar", "_marks", "_path", "_preview_begin")
+    __slots__ = (
+        "_companion",
+        "_companion_states",
+        "_eos_ids",
+        "_epoch",
+        "_grammar",
+        "_marks",
+        "_path",
+        "_preview_begin",
+    )
 
     def __init__(self, grammar: CompiledGrammar, companion: Companion | None = None) -> None:
         self._grammar = grammar
+        self._eos_ids = grammar.vocabulary.eos_ids
         self._epoch = grammar.epoch
         self._path = [self._epoch.table.start]
         self._companion = companion
@@ -128,7 +138,7 @@ class Matcher:
         configuration = self._path[-1]
         if configuration == _TERMINATED:
             return DEAD
-        if token in self._grammar.vocabulary.eos_ids:
+        if token in self._eos_ids:
             return _TERMINATED if self._epoch.may_end(configuration) else DEAD
         return self._epoch.step(configuration, token)
 
@@ -178,10 +188,13 @@ class Matcher:
         configuration = self._path[-1]
         if configuration == _TERMINATED:
             raise RuntimeError("a terminated matcher has no next token")
+        return self._fill(configuration, self._companion_states[-1] if self._companion_states else None, row)
+
+    def _fill(self, configuration: int, companion_state: Hashable, row: NDArray[np.int32]) -> bool:
         is_alive = self._epoch.copy_row(configuration, row)
         if self._companion is None or not is_alive:
             return is_alive
-        self._companion.clear(self._companion_states[-1], row)
+        self._companion.clear(companion_state, row)
         return bool(row.any())
 
     def look_ahead(self, drafts: Sequence[int], rows: NDArray[np.int32]) -> LookAhead:
@@ -192,19 +205,27 @@ class Matcher:
         """
         if self._preview_begin is not None:
             raise RuntimeError("a preview is pending: confirm or discard it before looking ahead")
-        mark = self.mark()
+        configuration = self._path[-1]
+        if configuration == _TERMINATED:
+            raise RuntimeError("a terminated matcher has no next token")
+        # Positions are values, so walking along the drafts takes nothing from the matcher's own state.
+        companion_state = self._companion_states[-1] if self._companion is not None else None
         num_ready = 0
         dead_positions = 0
-        try:
-            for position in range(len(drafts) + 1):
-                if not self.fill(rows[position]):
-                    dead_positions |= 1 << position
+        for position in range(len(drafts) + 1):
+            if not self._fill(configuration, companion_state, rows[position]):
+                dead_positions = 1 << position
+                break
+            num_ready += 1
+            if position == len(drafts) or drafts[position] in self._eos_ids:
+                break
+            configuration = self._epoch.step(configuration, drafts[position])
+            if configuration == DEAD:
+                break
+            if self._companion is not None:
+                companion_state = self._companion.after(companion_state, drafts[position])
+                if companion_state is None:
                     break
-                num_ready += 1
-                if position == len(drafts) or not self.accept(drafts[position]) or self.is_terminated:
-                    break
-        finally:
-            self.rollback(mark)
         rows[num_ready:] = 0
         rows[num_ready:, 0] = _FILLER
         return LookAhead(num_ready, dead_positions)
