@@ -85,10 +85,9 @@ class Epoch:
     def copy_row(self, configuration: int, target: NDArray[np.int32]) -> bool:
         """Copies the mask row to `target`; whether any token is legal."""
         row = self._rows.get(configuration)
-        if row is None or (words := row.words) is None:
+        # Another thread's rows may push this one out of the store between finding and copying it.
+        while row is None or (words := row.words) is None:
             row = self.row(configuration)
-            words = row.words
-            assert words is not None
         target[:] = words
         row.last_used = self._index.rows.clock
         return not row.is_empty

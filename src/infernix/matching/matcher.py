@@ -115,8 +115,11 @@ class Matcher:
         return True
 
     def _leave_epoch(self) -> None:
-        """At a committed position: goes on in another table than a full one."""
-        if not self.is_terminated:
+        """Goes on in another table than a full one, unless something provisional still refers to this one.
+
+        Never called by `confirm`, which must not fail.
+        """
+        if len(self._path) == 1 and not self._marks and not self.is_terminated:
             self._path[0], self._epoch = self._grammar.move(self._path[0], self._epoch)
 
     def _keep(self, length: int) -> None:
@@ -156,6 +159,8 @@ class Matcher:
         """Accepts the longest legal prefix of `tokens`, to be confirmed or discarded; returns its length."""
         if self._preview_begin is not None:
             raise RuntimeError("a preview is pending already")
+        if self._epoch.is_full:
+            self._leave_epoch()
         self._preview_begin = len(self._path) - 1
         for count, token in enumerate(tokens):
             if not self.accept(token):
@@ -170,8 +175,6 @@ class Matcher:
         if not self._marks:
             del self._path[:-1]
             del self._companion_states[:-1]
-            if self._epoch.is_full:
-                self._leave_epoch()
 
     def discard(self) -> None:
         """Takes the pending preview back."""
@@ -185,6 +188,8 @@ class Matcher:
 
         A terminated matcher has no next token; asking it is a RuntimeError.
         """
+        if self._epoch.is_full and self._preview_begin is None:
+            self._leave_epoch()
         configuration = self._path[-1]
         if configuration == _TERMINATED:
             raise RuntimeError("a terminated matcher has no next token")
@@ -205,6 +210,8 @@ class Matcher:
         """
         if self._preview_begin is not None:
             raise RuntimeError("a preview is pending: confirm or discard it before looking ahead")
+        if self._epoch.is_full:
+            self._leave_epoch()
         configuration = self._path[-1]
         if configuration == _TERMINATED:
             raise RuntimeError("a terminated matcher has no next token")
