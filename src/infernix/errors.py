@@ -167,8 +167,8 @@ class EmptyLanguage(ConstraintError):
     code = "empty_language"
 
 
-class ConstraintTooLarge(ConstraintError):
-    """A bound was met; the message names the bound and its value."""
+class ConstraintTooLarge(_TextConstraintError):
+    """A bound was met; the message names the bound and its value, `location` the place where the source has one."""
 
     code = "constraint_too_large"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from infernix.engine.constraints import ConstraintService
-from infernix.errors import ConstraintDeadEnd, InvalidChoice
+from infernix.errors import InvalidChoice
 from infernix.ops import masks
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
@@ -30,7 +30,7 @@ class ScriptedCompiler:
 
 
 def test_a_prepared_constraint_stands_at_its_start_and_tells_how_it_was_found() -> None:
-    service = ConstraintService(VOCABULARY, ScriptedCompiler)
+    service = ConstraintService(ScriptedCompiler)
     state = service.prepare(OutputConstraint.choice(["ok"]))
     words = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
     assert state.fill_mask(words)
@@ -40,21 +40,16 @@ def test_a_prepared_constraint_stands_at_its_start_and_tells_how_it_was_found() 
 
 
 def test_requests_share_the_grammar_and_not_the_matcher() -> None:
-    service = ConstraintService(VOCABULARY, ScriptedCompiler)
+    service = ConstraintService(ScriptedCompiler)
     first, second = (service.prepare(OutputConstraint.choice(["ok"])) for _ in range(2))
     assert first.preview([nasty_token("ok")]) == 1
     first.confirm()
     assert (first.observe().complete, second.observe().complete) == (True, False)
 
 
-def test_a_start_without_a_legal_token_is_a_dead_end_of_the_request() -> None:
-    with pytest.raises(ConstraintDeadEnd, match="can begin"):
-        ConstraintService(VOCABULARY, ScriptedCompiler).prepare(OutputConstraint.choice(["zebra"]))
-
-
 def test_the_compilers_errors_pass_through() -> None:
     with pytest.raises(InvalidChoice):
-        ConstraintService(VOCABULARY, ScriptedCompiler).prepare(OutputConstraint.choice([]))
+        ConstraintService(ScriptedCompiler).prepare(OutputConstraint.choice([]))
 
 
 def test_threads_that_come_first_together_share_one_compiler() -> None:
@@ -65,7 +60,7 @@ def test_threads_that_come_first_together_share_one_compiler() -> None:
         made.append(ScriptedCompiler())
         return made[-1]
 
-    service = ConstraintService(VOCABULARY, make)
+    service = ConstraintService(make)
     assert made == []
 
     def prepare() -> None:

@@ -264,21 +264,3 @@ def test_half_a_text_is_not_complete() -> None:
     observation = session.observe_constraint()
     assert observation is not None
     assert (observation.complete, observation.terminated) == (False, False)
-
-
-def test_the_row_checked_at_the_start_is_the_first_mask() -> None:
-    matcher = ScriptedMatcher(VOCABULARY, [b"ok"])
-    state = ConstraintState(matcher, CacheAccess.HIT, prepare_seconds=0.0)
-    assert state.check_start(VOCABULARY.num_mask_words)
-    session = OutputSession(VOCABULARY, OutputBudget(9, FinishReason.OUTPUT_LIMIT), state)
-    for _ in range(2):  # an aborted unit asks again
-        assert legal(session) == [OK, LETTER_O]
-    assert state.observe().mask_positions == 1
-    commit(session, LETTER_O)
-    assert legal(session) == [LETTER_K]
-    assert state.observe().mask_positions == 2
-
-
-def test_a_start_without_a_legal_token_is_seen() -> None:
-    matcher = ScriptedMatcher(VOCABULARY, [b"zebra"])
-    assert not ConstraintState(matcher, CacheAccess.HIT, prepare_seconds=0.0).check_start(VOCABULARY.num_mask_words)

@@ -185,4 +185,4 @@ def test_rules_are_shared() -> None:
     assert rules.value == rules.value
     assert rules.object == rules.object
     names = [rule.name for rule in builder.build(rules.value).rules]
-    assert sorted(names) == ["array", "number", "object", "string", "value", "whitespace"]
+    assert sorted(names) == ["array", "characters", "colon", "number", "object", "string", "value", "whitespace"]

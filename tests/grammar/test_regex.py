@@ -260,8 +260,10 @@ class TestBounds:
 
     @pytest.mark.parametrize("counts", ["{100001}", "{0,100001}", "{100001,}", "{1000000}", "{" + "9" * 5_000 + "}"])
     def test_counts(self, counts: str) -> None:
-        with pytest.raises(ConstraintTooLarge, match="MAX_REPEAT_COUNT"):
+        with pytest.raises(ConstraintTooLarge, match="MAX_REPEAT_COUNT") as caught:
             parse_regex("a" + counts)
+        assert caught.value.location is not None
+        assert caught.value.location.column == 2
 
     def test_the_largest_count(self) -> None:
         assert parse_regex("a{0,100000}").rules[0].body == ir.Repeat(ir.Literal(b"a"), 0, 100_000)

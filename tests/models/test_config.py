@@ -10,7 +10,7 @@ import torch
 
 from infernix.errors import ModelLoadError
 from infernix.models.config import ModelConfig, read_model_config
-from infernix.models.json_files import read_json_object
+from infernix.models.files import read_json_object
 from infernix.models.rope import RopeParameters, inverse_frequencies
 
 LLAMA: dict[str, Any] = {

@@ -172,7 +172,7 @@ def _repack(source: Path, target: Path, packed_tensor: str) -> None:
 def test_opens_as_a_whole_model(package: Path) -> None:
     loaded = open_model()
     assert loaded.name == "SmolLM2-135M-Instruct"
-    assert loaded.eos_ids == {0, 2}
+    assert loaded.tokenizer.eos_ids == {0, 2}
     assert (loaded.sampling_defaults.temperature, loaded.sampling_defaults.top_p) == (0.2, 0.9)
     assert loaded.tokenizer.encode("abc ab", allow_special=False) == [9, 8]
     assert loaded.template.render([{"role": "user", "content": "ab"}]) == [1, 7, 2]

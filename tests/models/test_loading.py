@@ -46,7 +46,7 @@ def change(directory: Path, name: str, **changes: Any) -> None:
 def test_opens_a_directory(directory: Path) -> None:
     loaded = open_model(str(directory))
     assert loaded.name == "tiny-llama"
-    assert loaded.eos_ids == loaded.tokenizer.vocabulary().eos_ids == {0}
+    assert loaded.tokenizer.eos_ids == loaded.tokenizer.vocabulary().eos_ids == {0}
     assert loaded.tokenizer.num_tokens == VOCAB_SIZE
     assert loaded.model.num_logits == VOCAB_SIZE + 7
     defaults = loaded.sampling_defaults
@@ -83,10 +83,10 @@ def test_unusable_device(directory: Path, device: str, message: str) -> None:
 def test_end_tokens_fall_back_to_the_other_files(directory: Path) -> None:
     write(directory, "generation_config.json", {})
     change(directory, "config.json", eos_token_id=[1, 2])
-    assert open_model(directory).eos_ids == {1, 2}
+    assert open_model(directory).tokenizer.eos_ids == {1, 2}
     change(directory, "config.json", eos_token_id=None)
     change(directory, "tokenizer_config.json", eos_token="<|assistant|>")
-    assert open_model(directory).eos_ids == {2}
+    assert open_model(directory).tokenizer.eos_ids == {2}
     change(directory, "tokenizer_config.json", eos_token=None)
     with pytest.raises(ModelLoadError, match="no end-of-sequence token: neither"):
         open_model(directory)

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from infernix.errors import ConstraintDeadEnd, NonFiniteLogits
-from infernix.ops import masks
 from infernix.ops.penalties import TokenCounts
 from infernix.ops.random import Purpose, uniform
 from infernix.ops.reference import target_distribution
 from infernix.ops.sampling import TokenDomain, sample_token, weigh_tokens
 from infernix.options import SamplingParameters
+from support.mask_words import mask_words
 
 EDGE_UNIFORMS = (0.0, 2**-53, 0.5, 1 - 2**-53)
 
@@ -32,6 +32,10 @@ def all_of(num_tokens: int) -> TokenDomain:
     return TokenDomain.without(np.zeros(num_tokens, dtype=bool))
 
 
+def packed(legal: NDArray[np.bool_]) -> NDArray[np.int32]:
+    return mask_words(np.flatnonzero(legal).tolist(), legal.size)
+
+
 def check_against_reference(
     logits: NDArray[np.float32],
     never: NDArray[np.bool_],
@@ -44,7 +48,7 @@ def check_against_reference(
     untouched = logits.copy()
     expected = target_distribution(logits, ~never if legal is None else legal, parameters, counts)
     domain = TokenDomain.without(never)
-    mask = None if legal is None else masks.pack(legal)
+    mask = None if legal is None else packed(legal)
     token_counts = counted(counts)
     if parameters.temperature > 0.0:
         weighted = weigh_tokens(logits, domain, mask, parameters, token_counts)
@@ -139,11 +143,11 @@ def test_legal_tokens_beyond_the_twenty_best_are_reached() -> None:
     legal = np.zeros(100, dtype=bool)
     legal[30:34] = True
     parameters = SamplingParameters(top_k=20)
-    ids, probabilities = weigh_tokens(logits, all_of(100), masks.pack(legal), parameters, TokenCounts()).support()
+    ids, probabilities = weigh_tokens(logits, all_of(100), packed(legal), parameters, TokenCounts()).support()
     assert ids.tolist() == [30, 31, 32, 33]
     assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
     greedy = replace(parameters, temperature=0.0)
-    assert sample_token(logits, all_of(100), masks.pack(legal), greedy, TokenCounts(), 0.0) == 30
+    assert sample_token(logits, all_of(100), packed(legal), greedy, TokenCounts(), 0.0) == 30
 
 
 def test_drawn_tokens_have_the_target_frequencies() -> None:
@@ -154,7 +158,7 @@ def test_drawn_tokens_have_the_target_frequencies() -> None:
         sample_token(
             logits,
             all_of(5),
-            masks.pack(legal),
+            packed(legal),
             SamplingParameters(),
             TokenCounts(),
             uniform(1, position, Purpose.DECODE),
@@ -168,7 +172,7 @@ def test_drawn_tokens_have_the_target_frequencies() -> None:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_nothing_legal_is_a_dead_end_even_if_the_logits_are_broken(temperature: float) -> None:
-    empty = masks.pack(np.zeros(40, dtype=bool))
+    empty = packed(np.zeros(40, dtype=bool))
     parameters = SamplingParameters(temperature=temperature)
     with pytest.raises(ConstraintDeadEnd):
         sample_token(np.full(40, np.nan, dtype=np.float32), all_of(40), empty, parameters, TokenCounts(), 0.0)
@@ -180,7 +184,7 @@ def test_nothing_legal_is_a_dead_end_even_if_the_logits_are_broken(temperature: 
 def test_broken_logits_never_become_a_token(temperature: float, constrained: bool, bad: float) -> None:
     parameters = SamplingParameters(temperature=temperature, top_k=3, top_p=0.5)
     legal = np.arange(40) % 2 == 0
-    mask = masks.pack(legal) if constrained else None
+    mask = packed(legal) if constrained else None
     logits = np.zeros(40, dtype=np.float32)
     logits[legal if constrained else slice(None)] = bad
     with pytest.raises(NonFiniteLogits):
@@ -198,7 +202,7 @@ def test_broken_logits_of_illegal_tokens_do_not_matter(temperature: float) -> No
     logits = np.full(40, np.nan, dtype=np.float32)
     logits[7] = -3.0
     parameters = SamplingParameters(temperature=temperature)
-    assert sample_token(logits, all_of(40), masks.pack(legal), parameters, TokenCounts(), 0.9) == 7
+    assert sample_token(logits, all_of(40), packed(legal), parameters, TokenCounts(), 0.9) == 7
     assert sample_token(logits, TokenDomain.without(~legal), None, parameters, TokenCounts(), 0.9) == 7
 
 

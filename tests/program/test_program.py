@@ -7,13 +7,13 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from infernix.matching.vocabulary import TokenClass
-from infernix.ops import masks
 from infernix.ops.random import Purpose, uniform
 from infernix.ops.reference import target_distribution
 from infernix.options import SamplingParameters
 from infernix.program.pending import PendingBatch, PendingRowFailure, RowDecision
 from infernix.program.program import Program
 from infernix.program.sequence import PhysicalSequence
+from support.mask_words import mask_words
 from support.scripted_model import ScriptedModel, preferring, saying
 from support.vocabularies import EOS_IDS, PADDING, nasty_vocabulary
 
@@ -28,7 +28,7 @@ class FixedMask:
     """Legal ids that do not change; `num_fills` counts how often they were asked for."""
 
     def __init__(self, ids: Sequence[int]) -> None:
-        self._row = masks.pack(np.isin(np.arange(VOCABULARY.num_tokens), ids))
+        self._row = mask_words(ids, VOCABULARY.num_tokens)
         self.num_fills = 0
 
     def fill_mask(self, words: NDArray[np.int32]) -> bool:

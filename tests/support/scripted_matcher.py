@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from support.mask_words import mask_words
 
 
 class ScriptedMatcher:
@@ -44,10 +45,8 @@ class ScriptedMatcher:
     def fill(self, row: NDArray[np.int32]) -> bool:
         assert self._before_preview is None, "a mask was asked for during a preview"
         assert not self._is_terminated, "a mask was asked of a terminated matcher"
-        row[:] = 0
-        words = row.view(np.uint32)
-        for token in filter(self.is_legal, range(self._vocabulary.num_tokens)):
-            words[token // 32] |= np.uint32(1 << token % 32)
+        num_tokens = self._vocabulary.num_tokens
+        row[:] = mask_words(filter(self.is_legal, range(num_tokens)), num_tokens)
         return bool(row.any())
 
     def preview(self, tokens: Sequence[int]) -> int:

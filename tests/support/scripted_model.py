@@ -144,5 +144,4 @@ def scripted_loaded(
         template=ScriptedTemplate(tokenizer),
         sampling_defaults=sampling_defaults or SamplingParameters(temperature=0.0),
         name="scripted",
-        eos_ids=vocabulary.eos_ids,
     )

@@ -59,11 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _compiled(constraint: OutputConstraint, model: str | None) -> ConfigurationTable:
     """The language of the constraint; with a model, token references and dead ends are found as well."""
     from infernix.grammar.build import build_grammar
-    from infernix.matching import ConfigurationTable, GrammarCompiler
+    from infernix.matching import ConfigurationTable, GrammarCompiler, warm_kernels
 
+    # Kernels are warmed only to say what takes so long where an installation compiles them for the first time.
     if model is None:
-        return ConfigurationTable.of(build_grammar(constraint))
-    return GrammarCompiler(_vocabulary(model)).compile(constraint).grammar.configurations
+        grammar = build_grammar(constraint)
+        warm_kernels(print_progress)
+        return ConfigurationTable.of(grammar)
+    compiler = GrammarCompiler(_vocabulary(model))
+    warm_kernels(print_progress)
+    return compiler.compile(constraint).grammar.configurations
 
 
 def _vocabulary(model: str) -> Vocabulary:

@@ -1,55 +1,21 @@
-"""The command line: what the commands are, and how errors end them."""
+"""The program `infernix`: runs a command, and says how errors end it."""
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
-from infernix.cli import check, exit_codes, generate
-from infernix.cli.arguments import bind_text_values, constraint_source
+from infernix.cli import exit_codes
 from infernix.errors import ConstraintError, InfernixError, InternalError
-
-_EXIT_CODES = """\
-exit codes:
-  0    finished (check: accepted, and the text belongs to the language)
-  1    an internal error (check --text: the text does not belong to the language)
-  2    a flag, a file, a model or a constraint that cannot be used
-  3    generate: a limit cut the answer before it had the shape that was asked for
-  130  interrupted with Ctrl-C
-"""
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line; abbreviated flags are refused, so that a new flag never changes a script's meaning."""
-    parser = argparse.ArgumentParser(
-        prog="infernix",
-        description="A language model engine whose output has exactly the shape that was asked for.",
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"infernix {version('infernix')}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    generate.add_command(commands)
-    check.add_command(commands)
-    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; argparse itself exits (code 2) on a wrong flag."""
-    _prepare_standard_streams()
-    parsed = build_parser().parse_args(bind_text_values(sys.argv[1:] if arguments is None else arguments))
-    if sys.stdout is None:
-        print("infernix: error: standard output is closed", file=sys.stderr)
-        return exit_codes.OUTPUT_CLOSED
     try:
-        code: int = parsed.run(parsed)
-        sys.stdout.flush()
-        return code
+        _prepare_standard_streams()
+        return _run(sys.argv[1:] if arguments is None else arguments)
     except BrokenPipeError:
         _discard_output()
         return exit_codes.OUTPUT_CLOSED
@@ -60,13 +26,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"infernix: internal error: {error}", file=sys.stderr)
         return exit_codes.INTERNAL_ERROR
     except InfernixError as error:
-        source = constraint_source(parsed) if isinstance(error, ConstraintError) else None
-        print(f"infernix: error: {'' if source is None else f'{source}: '}{error}", file=sys.stderr)
+        print(f"infernix: error: {error}", file=sys.stderr)
         return exit_codes.BAD_INPUT
     except OSError as error:  # such as a full disk under standard output
         print(f"infernix: error: {error}", file=sys.stderr)
         _discard_output()
         return exit_codes.BAD_INPUT
+
+
+def _run(arguments: Sequence[str]) -> int:
+    # Imported here, where Ctrl-C is answered: these modules are most of what a start takes.
+    from infernix.cli.arguments import bind_text_values, constraint_source
+    from infernix.cli.parser import build_parser
+
+    parsed = build_parser().parse_args(bind_text_values(arguments))
+    if sys.stdout is None:
+        print("infernix: error: standard output is closed", file=sys.stderr)
+        return exit_codes.OUTPUT_CLOSED
+    try:
+        code: int = parsed.run(parsed)
+    except ConstraintError as error:
+        source = constraint_source(parsed)
+        print(f"infernix: error: {'' if source is None else f'{source}: '}{error}", file=sys.stderr)
+        return exit_codes.BAD_INPUT
+    sys.stdout.flush()
+    return code
 
 
 def _prepare_standard_streams() -> None:

@@ -7,9 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from infernix.errors import ConstraintDeadEnd
 from infernix.frontend.constraint import ConstraintState, TokenMatcher
-from infernix.matching.vocabulary import Vocabulary
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
 
@@ -40,15 +38,14 @@ class ConstraintCompiler(Protocol):
     """A thread-safe compiler with a cache, for one vocabulary (the core's GrammarCompiler)."""
 
     def compile(self, constraint: OutputConstraint) -> CompiledConstraint:
-        """Raises a ConstraintError for a constraint that cannot be used."""
+        """Raises a ConstraintError for a constraint that cannot be used, one that no token can begin included."""
         ...
 
 
 class ConstraintService:
-    """Prepares constraints for one vocabulary. The compiler is made at the first one: free text never pays for it."""
+    """Prepares constraints. The compiler is made at the first one: free text never pays for it."""
 
-    def __init__(self, vocabulary: Vocabulary, make_compiler: Callable[[], ConstraintCompiler]) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, make_compiler: Callable[[], ConstraintCompiler]) -> None:
         self._make_compiler = make_compiler
         self._compiler: ConstraintCompiler | None = None
         self._lock = threading.Lock()
@@ -56,15 +53,12 @@ class ConstraintService:
     def prepare(self, constraint: OutputConstraint) -> ConstraintState:
         """A new matcher at the start of the constraint's language.
 
-        Raises a ConstraintError; ConstraintDeadEnd if no token of the vocabulary can begin the text.
+        Raises a ConstraintError, ConstraintDeadEnd where no token of the vocabulary can begin a text.
         """
         start = time.thread_time()
         compilation = self._ready_compiler().compile(constraint)
         matcher = compilation.grammar.new_matcher()
-        state = ConstraintState(matcher, compilation.access, prepare_seconds=time.thread_time() - start)
-        if not state.check_start(self._vocabulary.num_mask_words):
-            raise ConstraintDeadEnd("no token of the model's vocabulary can begin a text of the constraint's language")
-        return state
+        return ConstraintState(matcher, compilation.access, prepare_seconds=time.thread_time() - start)
 
     def _ready_compiler(self) -> ConstraintCompiler:
         with self._lock:

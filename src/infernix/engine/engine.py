@@ -53,9 +53,7 @@ class Engine:
         self._max_context = _checked_max_context(max_context, loaded.model.max_context)
         self._program = Program(loaded.model, self._vocabulary, prefill_chunk_tokens=prefill_chunk_tokens)
         self._warm_up: threading.Thread | None = None
-        self._constraints = ConstraintService(
-            self._vocabulary, lambda: compiler or self._new_compiler(grammar_cache_bytes)
-        )
+        self._constraints = ConstraintService(lambda: compiler or self._new_compiler(grammar_cache_bytes))
         self._unit_lock = threading.Lock()
         self._is_closed = False
 

@@ -52,21 +52,9 @@ class ConstraintState:
         self._mask_seconds = 0.0
         self._matcher_seconds = 0.0
         self._mask_positions = 0
-        self._first_row: NDArray[np.int32] | None = None
-
-    def check_start(self, num_mask_words: int) -> bool:
-        """Whether any token is legal at the start; the row is kept for the first `fill_mask`."""
-        row = np.zeros(num_mask_words, dtype=np.int32)
-        if not self.fill_mask(row):
-            return False
-        self._first_row = row
-        return True
 
     def fill_mask(self, words: NDArray[np.int32]) -> bool:
         """Writes the legal set of the committed text; False: it is empty."""
-        if self._first_row is not None:
-            words[:] = self._first_row
-            return True
         start = time.thread_time()
         is_alive = self._matcher.fill(words)
         self._mask_seconds += time.thread_time() - start
@@ -84,7 +72,6 @@ class ConstraintState:
         """Makes the previewed tokens count."""
         start = time.thread_time()
         self._matcher.confirm()
-        self._first_row = None
         self._matcher_seconds += time.thread_time() - start
 
     def discard(self) -> None:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import tokenizers
@@ -82,20 +81,6 @@ class Tokenizer:
         self._control_ids = frozenset(token.token_id for token in self._control.values()) | self.eos_ids
         self._control_pattern = _any_of(self._control)
         self._unmarked_pattern = _any_of(str(entry["content"]) for entry in control if not entry["special"])
-
-    @classmethod
-    def from_file(cls, path: Path, *, eos_tokens: Iterable[int | str], framing: str = "") -> Tokenizer:
-        """The tokenizer of a `tokenizer.json`. Raises ModelLoadError, naming the file."""
-        try:
-            return cls(path.read_text(encoding="utf-8"), eos_tokens=eos_tokens, framing=framing)
-        except FileNotFoundError:
-            raise ModelLoadError(f"{path}: file is missing") from None
-        except UnicodeDecodeError as error:
-            raise ModelLoadError(f"{path}: not UTF-8 at byte {error.start}") from error
-        except OSError as error:
-            raise ModelLoadError(f"{path}: cannot be read: {error.strerror}") from error
-        except ModelLoadError as error:
-            raise ModelLoadError(f"{path}: {error.message}") from error
 
     @property
     def num_tokens(self) -> int:

@@ -25,7 +25,6 @@ TokenTagDispatch, Regex and Substring are refused.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -44,7 +43,7 @@ from infernix.grammar.gbnf_lexer import (
     read_literal,
     words,
 )
-from infernix.grammar.unicode import character_class
+from infernix.grammar.unicode import character_class, first_surrogate
 
 MAX_SOURCE_BYTES = 2 * 2**20
 MAX_GROUP_DEPTH = 256
@@ -58,7 +57,6 @@ _GROUP_LEVELS_PER_RULE = 32
 _TOKEN_CONSTRUCTORS = ("Token", "ExcludeToken")
 _REFUSED_CONSTRUCTORS = ("TagDispatch", "TokenTagDispatch", "Regex", "Substring")
 _REPETITION_MARKS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 ANY_CHARACTER = character_class((), negated=True)
 
@@ -74,9 +72,9 @@ def parse_gbnf(text: str, *, token_error: TokenError | None = None) -> ir.Gramma
     Raises InvalidGrammar, with the place in `text`, and ConstraintTooLarge for a text above MAX_SOURCE_BYTES.
     Whether the language is empty is not judged here.
     """
-    if surrogate := _SURROGATE.search(text):
-        printable = _SURROGATE.sub("\ufffd", text)
-        raise grammar_error(printable, f"U+{ord(surrogate[0]):04X} is no character (a surrogate)", surrogate.start())
+    surrogate = first_surrogate(text)
+    if surrogate is not None:
+        raise grammar_error(text, f"U+{ord(text[surrogate]):04X} is no character (a surrogate)", surrogate)
     num_bytes = len(text.encode("utf-8"))
     if num_bytes > MAX_SOURCE_BYTES:
         raise ConstraintTooLarge(f"the grammar text has {num_bytes} bytes, above MAX_SOURCE_BYTES = {MAX_SOURCE_BYTES}")

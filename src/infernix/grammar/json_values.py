@@ -133,9 +133,24 @@ class JsonRules:
         return self.builder.add("whitespace", Repeat(_WHITESPACE, 0, MAX_WHITESPACE_RUN))
 
     @cached_property
+    def colon(self) -> RuleReference:
+        """What stands between the name of a member and its value."""
+        return self.builder.add("colon", Sequence((self.whitespace, Literal(b":"), self.whitespace)))
+
+    @cached_property
+    def next_name(self) -> RuleReference:
+        """From the comma behind a member to the opening quote of the next one's name."""
+        return self.builder.add("comma", Sequence((Literal(b","), self.whitespace, QUOTE)))
+
+    @cached_property
     def string(self) -> RuleReference:
         """Any string, in any spelling."""
-        return self.builder.add("string", Sequence((QUOTE, Repeat(ANY_CHARACTER, 0, None), QUOTE)))
+        return self.builder.add("string", Sequence((QUOTE, self.string_after_quote)))
+
+    @cached_property
+    def string_after_quote(self) -> RuleReference:
+        """Any string, in any spelling, from behind its opening quote."""
+        return self.builder.add("characters", Sequence((Repeat(ANY_CHARACTER, 0, None), QUOTE)))
 
     @cached_property
     def integer(self) -> RuleReference:
@@ -179,7 +194,7 @@ class JsonRules:
 
     def member(self, name: Expression, value: Expression) -> Sequence:
         """One member of an object."""
-        return Sequence((name, self.whitespace, Literal(b":"), self.whitespace, value))
+        return Sequence((name, self.colon, value))
 
     def enclosed(self, opening: str, item: Expression, closing: str, minimum: int, maximum: int | None) -> Sequence:
         """From `minimum` to `maximum` (None: without bound) times `item`, separated by commas, in brackets."""

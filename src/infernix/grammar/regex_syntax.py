@@ -17,7 +17,7 @@ from typing import NoReturn
 from infernix.errors import ConstraintTooLarge, InvalidRegex, TextLocation
 from infernix.grammar import ir
 from infernix.grammar.regex_escapes import LINE_TERMINATORS, CodePointRanges, EscapeError, read_escape
-from infernix.grammar.unicode import CodePointRange, character_class
+from infernix.grammar.unicode import CodePointRange, character_class, first_surrogate
 
 MAX_SOURCE_BYTES = 1 << 20
 MAX_GROUP_DEPTH = 256
@@ -25,7 +25,6 @@ MAX_REPEAT_COUNT = 100_000
 MAX_EXPANDED_CHARACTERS = 10_000_000
 
 _ANY_CHARACTER = character_class(LINE_TERMINATORS, negated=True)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_RUN = re.compile(r"[^\\^$.*+?()\[{|]+")
 _COUNTS = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
 _NEARLY_COUNTS = re.compile(r"\{ *(?:[0-9,]|\Z)")
@@ -60,9 +59,9 @@ def parse_pattern(text: str) -> Pattern:
     of more than MAX_SOURCE_BYTES UTF-8 bytes, a count above MAX_REPEAT_COUNT, or an expression that would have more
     than MAX_EXPANDED_CHARACTERS characters with every bounded repetition written out.
     """
-    surrogate = _SURROGATE.search(text)
+    surrogate = first_surrogate(text)
     if surrogate is not None:
-        raise InvalidRegex("a lone surrogate is not a character", TextLocation.at(text, surrogate.start()))
+        raise InvalidRegex("a lone surrogate is not a character", TextLocation.at(text, surrogate))
     if len(text) > MAX_SOURCE_BYTES or len(text.encode("utf-8")) > MAX_SOURCE_BYTES:
         raise ConstraintTooLarge(f"the regular expression is longer than {MAX_SOURCE_BYTES} bytes (MAX_SOURCE_BYTES)")
     return _Reader(text).read()
@@ -312,8 +311,7 @@ class _Reader:
         return int(significant or "0")
 
     def _fail_too_large(self, message: str, offset: int) -> NoReturn:
-        location = TextLocation.at(self._text, offset)
-        raise ConstraintTooLarge(f"{message} at line {location.line}, column {location.column}\n{location.excerpt()}")
+        raise ConstraintTooLarge(message, TextLocation.at(self._text, offset))
 
 
 def _sequence(items: list[ir.Expression]) -> ir.Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -18,6 +19,14 @@ _ENCODING_LENGTH_BLOCKS: tuple[tuple[int, int, int], ...] = (
     (0xE000, 0xFFFF, 3),
     (0x10000, 0x10FFFF, 4),
 )
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def first_surrogate(text: str) -> int | None:
+    """The offset of the first surrogate in `text`, which then has no UTF-8 encoding; None where there is none."""
+    found = None if text.isascii() else _SURROGATE.search(text)
+    return None if found is None else found.start()
 
 
 def normalize_ranges(ranges: Iterable[CodePointRange]) -> tuple[CodePointRange, ...]:

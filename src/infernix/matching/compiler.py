@@ -16,15 +16,15 @@ from infernix.grammar.build import build_grammar
 from infernix.matching.compile_cache import CompileCache, Outcome
 from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.rows import RowStore
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from infernix.options import ConstraintKind, OutputConstraint
 from infernix.results import CacheAccess
 
 MAX_COLD_COMPILES = 2
 DEFAULT_CACHE_BYTES = 256 << 20
-# Of the cache's bytes, one part in this many is for mask rows, the rest for grammars and remembered failures.
-ROW_SHARE = 4
+# Of the cache's bytes, one part in this many is for mask rows and one for slices of the vocabulary, the rest for
+# grammars and remembered failures.
+SHARES = 4
 
 ErrorT = TypeVar("ErrorT", bound=ConstraintError)
 
@@ -50,18 +50,19 @@ class GrammarCompiler:
     Concurrent requests for the same constraint share one build; at most MAX_COLD_COMPILES different ones are built at
     a time, and what is in the cache never waits for them. Failures are remembered like grammars.
 
-    `cache_bytes` bounds what is kept: a quarter is for mask rows (never less than two rows), the rest for grammars and
-    failures. Whatever was not used for the longest time goes first; a grammar that a request holds outlives that.
+    `cache_bytes` bounds what is kept: a quarter is for mask rows (never less than two rows), a quarter for slices of
+    the vocabulary (never less than the last one), the rest for grammars and failures. Whatever was not used for the
+    longest time goes first; a grammar that a request holds outlives that.
     """
 
     def __init__(self, vocabulary: Vocabulary, cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
-        self.index = VocabularyIndex(vocabulary)
-        self.index.rows = RowStore(vocabulary.num_mask_words, cache_bytes // ROW_SHARE)
+        share = cache_bytes // SHARES
+        self.index = VocabularyIndex(vocabulary, row_bytes=share, slice_bytes=share)
         self.cache_bytes = cache_bytes
         self._lock = threading.Lock()
         self._index_lock = threading.Lock()
         self._cold_slots = threading.Semaphore(MAX_COLD_COMPILES)
-        self._cache = CompileCache(cache_bytes - cache_bytes // ROW_SHARE)
+        self._cache = CompileCache(cache_bytes - 2 * share)
         # Builds under way; the outcome is None where a build was broken off.
         self._builds: dict[bytes, Future[Outcome | None]] = {}
 
@@ -103,7 +104,7 @@ class GrammarCompiler:
     def _compile_cold(self, constraint: OutputConstraint) -> CompiledGrammar:
         grammar = build_grammar(constraint, self._token_error)
         with self._index_lock:  # the first two constraints must not both work it out
-            _ = self.index.trie
+            _ = self.index.slices
         try:
             compiled = CompiledGrammar(grammar, self.index)
         except EmptyLanguage as error:
@@ -124,9 +125,10 @@ class GrammarCompiler:
 
     @property
     def num_cached_bytes(self) -> int:
-        """What is kept at present: grammars, failures and mask rows."""
+        """What is kept at present: grammars, failures, mask rows and slices."""
+        num_slice_bytes = self.index.slices.num_bytes if self.index.has_slices else 0
         with self._lock:
-            return self._cache.num_bytes + self.index.rows.num_bytes
+            return self._cache.num_bytes + self.index.rows.num_bytes + num_slice_bytes
 
     @property
     def num_live_bytes(self) -> int:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infernix.grammar import ir
-from infernix.matching.rows import RowStore, packed_row
-from infernix.matching.slices import SliceStore, split_by_kind
+from infernix.matching.rows import DEFAULT_ROW_BYTES, RowStore, packed_row
+from infernix.matching.slices import DEFAULT_SLICE_BYTES, SliceStore, split_by_kind
 from infernix.matching.trie import TokenTrie, build_trie
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
@@ -22,9 +22,16 @@ from infernix.matching.vocabulary import TokenClass, Vocabulary
 class VocabularyIndex:
     """What masks need of a vocabulary, worked out once and shared by all its grammars."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        row_bytes: int = DEFAULT_ROW_BYTES,
+        slice_bytes: int = DEFAULT_SLICE_BYTES,
+    ) -> None:
+        """row_bytes and slice_bytes bound what the two stores keep."""
         self.vocabulary = vocabulary
-        self.rows = RowStore(vocabulary.num_mask_words)
+        self.rows = RowStore(vocabulary.num_mask_words, row_bytes)
+        self._slice_bytes = slice_bytes
 
     @cached_property
     def trie(self) -> TokenTrie:
@@ -64,10 +71,15 @@ class VocabularyIndex:
         """The same tokens in tries of tokens that are alike."""
         return split_by_kind(self.trie)
 
+    @property
+    def has_slices(self) -> bool:
+        """Whether anything was worked out yet that `slices` counts."""
+        return "slices" in self.__dict__
+
     @cached_property
     def slices(self) -> SliceStore:
         """Parts of the vocabulary that configurations take as a whole."""
-        return SliceStore(self.trie, self.vocabulary.num_tokens)
+        return SliceStore(self.trie, self.vocabulary.num_tokens, self._slice_bytes)
 
     def members(self, token_set: ir.TokenSet) -> NDArray[np.bool_]:
         """The tokens that a token terminal takes, bool [num_tokens]; ids outside the vocabulary are nobody's."""

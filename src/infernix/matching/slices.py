@@ -18,11 +18,15 @@ from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
 from infernix.matching.rows import packed_row
 from infernix.matching.trie import TokenTrie
 
-# A part smaller than this share of the tokens is not worth tries of the others.
-MIN_SHARE = 1 / 16
-MAX_SLICES = 48
+# A part smaller than this share of the tokens is not worth tries of the others: words, the commonest kind, are taken
+# by the subtree anyway.
+MIN_SHARE = 1 / 4
+DEFAULT_SLICE_BYTES = 64 << 20
 # Where iterations are counted, tokens of up to so many characters are taken: the largest figure that fits.
 CHARACTER_STEPS = (1 << 30, 32, 8)
+
+# What is remembered of a part that is too small.
+_ENTRY_BYTES = 200
 
 _WORD_ATOMS = int(
     np.bitwise_or.reduce(np.int64(1) << ATOM_OF_ASCII[[c for c in range(128) if chr(c).isalnum() or chr(c) == "_"]])
@@ -51,11 +55,21 @@ class Slice:
     row: NDArray[np.uint32]
     others: tuple[TokenTrie, ...]
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the row and the tries."""
+        return self.row.nbytes + sum(trie.num_bytes for trie in self.others)
+
 
 class SliceStore:
-    """Slices of one vocabulary, worked out once each and shared by all its grammars; the oldest go first."""
+    """Slices of one vocabulary, worked out once each and shared by all its grammars.
 
-    def __init__(self, trie: TokenTrie, num_tokens: int) -> None:
+    Keeps up to `max_bytes` (but the last one in any case); what was not used for the longest time goes first.
+    """
+
+    def __init__(self, trie: TokenTrie, num_tokens: int, max_bytes: int = DEFAULT_SLICE_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self.num_bytes = 0
         self._trie = trie
         self._num_tokens = num_tokens
         self._slices: OrderedDict[tuple[int, int], Slice | None] = OrderedDict()
@@ -68,11 +82,19 @@ class SliceStore:
             return None
         key = (atoms, step)
         with self._lock:
+            if key in self._slices:
+                self._slices.move_to_end(key)
+                return self._slices[key]
+        # Without the lock, so that nobody waits for another's slice; two threads may make the same one.
+        part = self._make(atoms, step)
+        with self._lock:
             if key not in self._slices:
-                if len(self._slices) >= MAX_SLICES:
-                    self._slices.popitem(last=False)
-                self._slices[key] = self._make(atoms, step)
-            return self._slices[key]
+                self._slices[key] = part
+                self.num_bytes += _ENTRY_BYTES if part is None else part.num_bytes
+                while self.num_bytes > self.max_bytes and len(self._slices) > 1:
+                    _, dropped = self._slices.popitem(last=False)
+                    self.num_bytes -= _ENTRY_BYTES if dropped is None else dropped.num_bytes
+        return part
 
     def prepare(self, atoms: int) -> None:
         """Works the slice of a loop without bound out beforehand, so that no mask has to wait for it."""

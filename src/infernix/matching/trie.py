@@ -58,6 +58,12 @@ class TokenTrie:
     ends: NDArray[np.int64]
     max_token_bytes: int
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of all arrays."""
+        arrays = (self.nodes, self.atoms_below, self.token_ids, self.token_atoms, self.num_characters, self.flat)
+        return sum(array.nbytes for array in arrays) + self.ends.nbytes
+
     def only(self, entries: NDArray[np.bool_]) -> TokenTrie:
         """The trie of some of the tokens."""
         lengths = np.diff(self.ends)
@@ -90,7 +96,9 @@ def _trie_of(flat: NDArray[np.uint8], lengths: NDArray[np.int64], token_ids: NDA
     num_characters = np.zeros(len(lengths), np.int32)
     _fill_rows(flat, ends, ATOM_OF_ASCII, rows, atoms_below, token_atoms, num_characters, scratch)
     # Preorder keeps a node's children in order; a stable sort by depth puts them side by side.
-    order = np.argsort(rows[:-1, _DEPTH].astype(np.uint16), kind="stable")
+    depths = rows[:-1, _DEPTH]
+    # Sixteen bits are sorted several times faster than thirty-two.
+    order = np.argsort(depths.astype(np.uint16) if max_token_bytes < 1 << 16 else depths, kind="stable")
     num_roots = int((rows[:-1, _DEPTH] == 1).sum())
     nodes = np.zeros_like(rows)
     nodes[:-1, BYTE] = rows[order, _BYTE]

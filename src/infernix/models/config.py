@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from infernix.errors import ModelLoadError
 from infernix.models.rope import RopeParameters
+from infernix.options import shown_value
 
 SUPPORTED_ARCHITECTURES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 SUPPORTED_ROPE_TYPES = ("default", "linear", "llama3")
@@ -113,7 +114,7 @@ class _Fields:
         if value is None:
             self.fail(name, "missing")
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.fail(name, f"expected a positive integer, got {_shown(value)}")
+            self.fail(name, f"expected a positive integer, got {shown_value(value)}")
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
@@ -122,21 +123,21 @@ class _Fields:
         if value is None:
             self.fail(name, "missing")
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST_FLOAT:
-            self.fail(name, f"expected a positive number, got {_shown(value)}")
+            self.fail(name, f"expected a positive number, got {shown_value(value)}")
         return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
         value = self._document.get(name)
         value = default if value is None else value
         if not isinstance(value, bool):
-            self.fail(name, f"expected true or false, got {_shown(value)}")
+            self.fail(name, f"expected true or false, got {shown_value(value)}")
         return value
 
     def text(self, name: str, default: str | None) -> str | None:
         value = self._document.get(name)
         value = default if value is None else value
         if value is not None and not isinstance(value, str):
-            self.fail(name, f"expected a string, got {_shown(value)}")
+            self.fail(name, f"expected a string, got {shown_value(value)}")
         return value
 
     def inner(self, name: str) -> _Fields | None:
@@ -144,22 +145,17 @@ class _Fields:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            self.fail(name, f"expected an object, got {_shown(value)}")
+            self.fail(name, f"expected an object, got {shown_value(value)}")
         return _Fields(value, self._source, f"{self._prefix}{name}.")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _read_architecture(fields: _Fields) -> str:
     names = fields.value("architectures")
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
-        fields.fail("architectures", f"expected a list of one name, got {_shown(names)}")
+        fields.fail("architectures", f"expected a list of one name, got {shown_value(names)}")
     name: str = names[0]
     if name not in SUPPORTED_ARCHITECTURES:
-        fields.fail("architectures", f"{_shown(name)} is not supported, only {', '.join(SUPPORTED_ARCHITECTURES)}")
+        fields.fail("architectures", f"{shown_value(name)} is not supported, only {', '.join(SUPPORTED_ARCHITECTURES)}")
     return name
 
 

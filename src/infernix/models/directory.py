@@ -9,7 +9,7 @@ from infernix.errors import InvalidOptions, ModelLoadError
 from infernix.frontend.template import ChatTemplate
 from infernix.frontend.tokenizer import Tokenizer
 from infernix.models.config import ModelConfig, read_model_config
-from infernix.models.json_files import read_json_object
+from infernix.models.files import read_json_object, read_text
 from infernix.options import SamplingOptions, SamplingParameters, resolve_sampling
 
 _SAMPLING_FIELDS = ("temperature", "top_k", "top_p", "min_p")
@@ -56,8 +56,12 @@ class ModelDirectory:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, with the model's end-of-sequence tokens."""
-        framing = self._template_source() or ""
-        return Tokenizer.from_file(self.path / "tokenizer.json", eos_tokens=self._eos_tokens(), framing=framing)
+        path = self.path / "tokenizer.json"
+        text, framing = read_text(path), self._template_source() or ""
+        try:
+            return Tokenizer(text, eos_tokens=self._eos_tokens(), framing=framing)
+        except ModelLoadError as error:
+            raise ModelLoadError(f"{path}: {error.message}") from error
 
     def template(self, tokenizer: Tokenizer) -> ChatTemplate:
         """The chat template; one that refuses every message list where the directory has none."""
@@ -104,10 +108,7 @@ class ModelDirectory:
         """chat_template.jinja, or `chat_template` of tokenizer_config.json: a text, or a list of named ones."""
         path = self.path / "chat_template.jinja"
         if path.exists():
-            try:
-                return path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise ModelLoadError(f"{path}: cannot be read: {error}") from error
+            return read_text(path)
         value = self._tokenizer_config.get("chat_template")
         if isinstance(value, list):
             named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}

@@ -24,14 +24,13 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torc
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model and everything that says what its ids mean. `eos_ids` end a text; `name` is for people."""
+    """A model and everything that says what its ids mean; `name` is for people."""
 
     model: LanguageModel
     tokenizer: Tokenizer
     template: ChatTemplate
     sampling_defaults: SamplingParameters
     name: str
-    eos_ids: frozenset[int]
 
 
 def open_model(
@@ -78,7 +77,6 @@ def open_model(
         template=template,
         sampling_defaults=sampling_defaults,
         name=name or path.resolve().name,
-        eos_ids=tokenizer.eos_ids,
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from infernix.errors import ModelLoadError
-from infernix.models.json_files import read_json_object
+from infernix.models.files import read_json_object
 
 SINGLE_FILE_NAME = "model.safetensors"
 INDEX_FILE_NAME = "model.safetensors.index.json"

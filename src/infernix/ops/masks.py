@@ -10,19 +10,6 @@ _LITTLE_ENDIAN_WORD = np.dtype("<i4")
 _SPARSE_DIVISOR = 4
 
 
-def num_mask_words(num_tokens: int) -> int:
-    """Words of a row over `num_tokens` ids."""
-    return (num_tokens + 31) // 32
-
-
-def pack(legal: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The row of a boolean array of shape [num_tokens]."""
-    words = np.zeros(num_mask_words(legal.size), dtype=_LITTLE_ENDIAN_WORD)
-    packed = np.packbits(legal, bitorder="little")
-    words.view(np.uint8)[: packed.size] = packed
-    return words.astype(np.int32)
-
-
 def unpack(words: NDArray[np.int32], num_tokens: int) -> NDArray[np.bool_]:
     """The boolean array of shape [num_tokens] of a row."""
     data = words.astype(_LITTLE_ENDIAN_WORD, copy=False).view(np.uint8)

@@ -185,11 +185,11 @@ def test_other_names(num_declared: int) -> None:
     declared, others = NAMES[:num_declared], NAMES[num_declared:] + OTHERS
     automaton = Recognizer(ir.Grammar.of(names_except(declared)))
     for name in declared:
-        assert not automaton.matches(json.dumps(name, ensure_ascii=False).encode()), name
-        assert automaton.is_prefix(json.dumps(name, ensure_ascii=False)[:-1].encode()), name
+        assert not automaton.matches(json.dumps(name, ensure_ascii=False)[1:].encode()), name
+        assert automaton.is_prefix(json.dumps(name, ensure_ascii=False)[1:-1].encode()), name
     for name in others:
-        assert automaton.matches(json.dumps(name, ensure_ascii=False).encode()), name
-    for text in ['"\\u0061"', '"\\/"', '"\\u001F"', '"\xe9', '"\ud800"', 'a"', '"a"b', '"\n"', '""""']:
+        assert automaton.matches(json.dumps(name, ensure_ascii=False)[1:].encode()), name
+    for text in ['\\u0061"', '\\/"', '\\u001F"', "\xe9", '\ud800"', "a", '"ac"', 'a"b', '\n"', '"""']:
         assert not automaton.matches(text.encode("utf-8", "surrogatepass")), text
 
 
@@ -203,15 +203,25 @@ def test_the_automaton_of_other_names_is_deterministic_and_small() -> None:
     assert automaton.num_states < 50
 
 
-def num_expressions(expression: ir.Expression) -> int:
+def parts_of(expression: ir.Expression) -> tuple[ir.Expression, ...]:
     match expression:
         case ir.Sequence(parts) | ir.Choice(parts):
-            return 1 + sum(map(num_expressions, parts))
+            return parts
         case ir.Repeat(body):
-            return 1 + num_expressions(body)
-        case ir.Automaton():
-            return len(expression.edges)
-    return 1
+            return (body,)
+    return ()
+
+
+def nodes_of(expression: ir.Expression) -> list[ir.Expression]:
+    return [expression, *(node for part in parts_of(expression) for node in nodes_of(part))]
+
+
+def depth(expression: ir.Expression) -> int:
+    return 1 + max(map(depth, parts_of(expression)), default=0)
+
+
+def num_expressions(expression: ir.Expression) -> int:
+    return sum(len(node.edges) if isinstance(node, ir.Automaton) else 1 for node in nodes_of(expression))
 
 
 def grammar_size(document: Any) -> int:
@@ -238,6 +248,46 @@ def test_hundreds_of_optional_members() -> None:
     assert '{"field150":1}' in language
     assert '{"field3":1,"field199":2}' not in language
     assert '{"field151":1,"field150":2}' not in language
+
+
+@pytest.mark.parametrize("num_required", [0, 1, 2])
+@pytest.mark.parametrize("additional", [True, False])
+def test_large_groups_of_optional_members(num_required: int, additional: bool) -> None:
+    # Enough for blocks; names share beginnings, and some begin others up to the last character.
+    names = [f"{'ab'[index % 2]}{'x' * (index % 3)}{index // 6 or ''}é" for index in range(18)]
+    assert len(set(names)) == len(names)
+    required = {0: (), 1: (names[-1],), 2: (names[11], names[-1])}[num_required]
+    language = SchemaLanguage({**closed(*names, required=required), "additionalProperties": additional})
+    for pair in itertools.product(range(18), repeat=2):
+        chosen = [names[index] for index in pair]
+        if pair[0] < pair[1]:
+            chosen = [name for name in names if name in chosen or name in required]
+        text = "{" + ",".join(f'"{name}":1' for name in chosen) + "}"
+        assert (text in language) == (pair[0] < pair[1]), text
+        without_required = [name for name in chosen if name not in required[-1:]]
+        text = "{" + ",".join(f'"{name}":1' for name in without_required) + "}"
+        assert (text in language) == (pair[0] < pair[1] and not required), text
+    others = "{" + ",".join(f'"{name}":1' for name in (*required, "other", "other")) + "}"
+    assert (others in language) == additional
+
+
+@pytest.mark.parametrize("additional", [True, False])
+@pytest.mark.parametrize("num_required", [0, 1, 40])
+def test_nothing_branches_over_names_before_their_opening_quote(num_required: int, additional: bool) -> None:
+    names = [f"name{index}" for index in range(40)]
+    grammar = parse_json_schema(
+        json.dumps({**closed(*names, required=tuple(names[:num_required])), "additionalProperties": additional})
+    )
+    literals = [node.data for rule in grammar.rules for node in nodes_of(rule.body) if isinstance(node, ir.Literal)]
+    assert b'"' in literals
+    assert any(data.startswith(b"name") for data in literals)
+    assert [data for data in literals if data.startswith(b'"') and data != b'"'] == []
+
+
+def test_a_run_of_required_members_is_no_deep_expression() -> None:
+    names = [f"name{index}" for index in range(2000)]
+    grammar = parse_json_schema(json.dumps(closed(*names, required=tuple(names))))
+    assert max(depth(rule.body) for rule in grammar.rules) < 10
 
 
 def test_names_beyond_the_bound_are_refused() -> None:

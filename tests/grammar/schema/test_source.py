@@ -59,8 +59,12 @@ def test_text_that_is_not_json(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("opening", ["[", '{"items":', '{"const":[', '[{"a":[['])
 def test_depth_is_bounded(opening: str) -> None:
-    with pytest.raises(ConstraintTooLarge, match=f"MAX_SCHEMA_DEPTH = {MAX_SCHEMA_DEPTH}"):
-        parse_source(opening * 10_000)
+    with pytest.raises(ConstraintTooLarge, match=f"MAX_SCHEMA_DEPTH = {MAX_SCHEMA_DEPTH}") as caught:
+        parse_source(f"\n{opening * 10_000}")
+    location = caught.value.location
+    assert location is not None
+    num_open = sum(map(location.line_text[: location.column].count, "[{"))
+    assert (location.line, num_open) == (2, MAX_SCHEMA_DEPTH + 1)
 
 
 def test_brackets_in_strings_do_not_nest() -> None:

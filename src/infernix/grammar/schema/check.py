@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from infernix.errors import InvalidJsonSchema, UnsupportedJsonSchema
+from infernix.grammar.decimals import INT64_MAX, INT64_MIN
 from infernix.grammar.schema.keywords import DEFINITIONS, NUMBER_BOUNDS, Dialect, KeywordRules
 from infernix.grammar.schema.pointers import Place
 from infernix.grammar.schema.source import JsonNumber, JsonValue
@@ -116,7 +117,7 @@ def _check_literals(value: JsonValue, place: Place, rules: KeywordRules) -> None
         item, item_place = pending.pop()
         if isinstance(item, JsonNumber):
             number = item.exact(item_place)
-            if number.denominator == 1 and not -(2**63) <= number < 2**63:
+            if number.denominator == 1 and not INT64_MIN <= number <= INT64_MAX:
                 raise UnsupportedJsonSchema(f"the integer {item} is outside signed 64-bit", item_place.pointer)
         elif isinstance(item, list):
             pending.extend((part, item_place.at(str(index))) for index, part in reversed(list(enumerate(item))))

@@ -40,7 +40,7 @@ _STRING = _string_automaton()
 
 
 def names_except(declared: Iterable[str]) -> Automaton:
-    """All JSON strings in canonical escapes, quotes included, except those whose value is in `declared`.
+    """All JSON strings in canonical escapes but those whose value is in `declared`, from behind their opening quote.
 
     One spelling per name makes "another name" a matter of bytes. The automaton is the trie of the declared names
     beside the automaton of all strings; a byte that leaves the trie leads to the latter for good. ConstraintTooLarge
@@ -64,14 +64,12 @@ def names_except(declared: Iterable[str]) -> Automaton:
             node = children[node][byte]
         ends.add(node)
 
-    # Numbering: the start, then the trie, then the automaton of all strings.
-    first_trie_state = 1
-    first_string_state = first_trie_state + len(states)
-    edges: list[tuple[int, int, int, int]] = [(0, ord('"'), ord('"'), first_trie_state)]
-    for node, state in enumerate(states):
-        source = first_trie_state + node
-        edges.extend((source, byte, byte, first_trie_state + child) for byte, child in sorted(children[node].items()))
-        taken = sorted([*children[node], *([ord('"')] if node in ends else [])])
+    # Numbering: the trie, then the automaton of all strings.
+    first_string_state = len(states)
+    edges: list[tuple[int, int, int, int]] = []
+    for source, (node_children, state) in enumerate(zip(children, states, strict=True)):
+        edges.extend((source, byte, byte, child) for byte, child in sorted(node_children.items()))
+        taken = sorted([*node_children, *([ord('"')] if source in ends else [])])
         for (low, high), target in _STRING[state].items():
             for byte in (*taken, high + 1):
                 if low <= byte <= high + 1:

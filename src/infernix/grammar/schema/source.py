@@ -10,9 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from infernix.errors import ConstraintTooLarge, InvalidJsonSchema, UnsupportedJsonSchema
+from infernix.errors import ConstraintTooLarge, InvalidJsonSchema, TextLocation, UnsupportedJsonSchema
 from infernix.grammar.decimals import INT64_MAX, INT64_MIN
 from infernix.grammar.schema.pointers import Place
+from infernix.grammar.unicode import first_surrogate
 
 MAX_SOURCE_BYTES = 2**20
 MAX_SCHEMA_DEPTH = 256
@@ -101,7 +102,10 @@ def _check_depth(text: str) -> None:
         if found[1]:
             depth += 1
             if depth > MAX_SCHEMA_DEPTH:
-                raise ConstraintTooLarge(f"the schema nests deeper than MAX_SCHEMA_DEPTH = {MAX_SCHEMA_DEPTH}")
+                raise ConstraintTooLarge(
+                    f"the schema nests deeper than MAX_SCHEMA_DEPTH = {MAX_SCHEMA_DEPTH}",
+                    TextLocation.at(text, found.start()),
+                )
         elif found[2]:
             depth -= 1
 
@@ -123,5 +127,5 @@ def _check_names_and_strings(document: JsonValue) -> None:
 
 
 def _check_surrogates(value: str, place: Place) -> None:
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+    if first_surrogate(value) is not None:
         raise InvalidJsonSchema("half a surrogate pair is not a character", place.pointer)

@@ -1,4 +1,4 @@
-"""JSON files of a model directory."""
+"""The small files of a model directory: texts and JSON objects."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from typing import Any
 from infernix.errors import ModelLoadError
 
 
+def read_text(path: Path) -> str:
+    """The UTF-8 text in the file. Raises ModelLoadError, naming the file, where there is none."""
+    try:
+        return path.read_text(encoding="utf-8-sig")  # some editors put a byte order mark first
+    except FileNotFoundError:
+        raise ModelLoadError(f"{path}: file is missing") from None
+    except UnicodeDecodeError as error:
+        raise ModelLoadError(f"{path}: not UTF-8 at byte {error.start}") from error
+    except OSError as error:
+        raise ModelLoadError(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def read_json_object(path: Path) -> dict[str, Any]:
     """The object that the file holds. Raises ModelLoadError, naming the file, where there is none."""
     try:
-        document = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise ModelLoadError(f"{path}: file is missing") from None
-    except OSError as error:
-        raise ModelLoadError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ModelLoadError(f"{path}: not UTF-8 at byte {error.start}") from error
+        document = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise ModelLoadError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
