@@ -48,13 +48,14 @@ class RequestError(InfernixError):
 
 
 class InvalidOptions(RequestError):
-    """A request option is out of range, or two options exclude each other; `field` names it."""
+    """A request option is out of range, or two options exclude each other; `field` names it, `reason` says why."""
 
     code = "invalid_options"
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+        self.reason = message
 
 
 class InvalidPrompt(RequestError):
@@ -108,10 +109,13 @@ class ConstraintError(RequestError):
     code = "invalid_constraint"
 
 
+def _located(message: str, location: TextLocation) -> str:
+    return f"{message} at line {location.line}, column {location.column}\n{location.excerpt()}"
+
+
 class _TextConstraintError(ConstraintError):
     def __init__(self, message: str, location: TextLocation | None = None) -> None:
-        place = "" if location is None else f" at line {location.line}, column {location.column}\n{location.excerpt()}"
-        super().__init__(message + place)
+        super().__init__(message if location is None else _located(message, location))
         self.location = location
 
 
@@ -138,13 +142,17 @@ class InvalidChoice(ConstraintError):
 
 
 class _SchemaError(ConstraintError):
-    def __init__(self, message: str, pointer: str = "") -> None:
-        super().__init__(f"{message} at {pointer or '/'}")
+    def __init__(self, message: str, pointer: str = "", *, location: TextLocation | None = None) -> None:
+        super().__init__(f"{message} at {pointer or '/'}" if location is None else _located(message, location))
         self.pointer = pointer
+        self.location = location
 
 
 class InvalidJsonSchema(_SchemaError):
-    """A document that is not JSON, or not a JSON Schema; `pointer` is a JSON Pointer (RFC 6901), "" for the root."""
+    """A document that is not a JSON Schema; `pointer` is a JSON Pointer (RFC 6901), "" for the root.
+
+    For a text that is not JSON, `location` is the place instead.
+    """
 
     code = "invalid_json_schema"
 

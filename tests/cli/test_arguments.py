@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infernix.cli.arguments import bind_text_values, constraint_from, sampling_from
-from infernix.cli.main import build_parser
+from infernix.cli.parser import build_parser
 from infernix.errors import InvalidOptions
 from infernix.options import ConstraintKind, OutputConstraint, SamplingOptions
 

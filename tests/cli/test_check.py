@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import infernix.matching
 from infernix.cli.main import main
 
 Output = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("warmed_kernels")
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -47,6 +49,18 @@ def test_refused_and_where(flag: str, source: str, place: str, capsys: Output, m
     assert output == ""
     assert errors.startswith("infernix: error: standard input: ")
     assert place in errors
+
+
+@pytest.mark.parametrize("model", [[], pytest.param(["--model", "smollm2"], marks=pytest.mark.real_model)])
+def test_compiling_the_kernels_is_announced(model: list[str], capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: progress("compiling"))
+    assert main(["check", "--regex", "a", *model]) == 0
+    assert capsys.readouterr() == ("accepted\n", "compiling\n")
+
+
+def test_a_wrong_constraint_waits_for_no_kernels(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: pytest.fail("warmed"))
+    assert main(["check", "--regex", "("]) == 2
 
 
 def test_refused_regex(capsys: Output) -> None:

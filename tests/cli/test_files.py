@@ -36,6 +36,9 @@ def test_json_errors_have_a_place(tmp_path: Path) -> None:
     path.write_text('[\n {"role": }]')
     with pytest.raises(InputFileError, match="is not JSON: Expecting value at line 2, column 11"):
         read_json(str(path))
+    path.write_text('["open')
+    with pytest.raises(InputFileError, match="is not JSON: Unterminated string starting at line 1, column 2"):
+        read_json(str(path))
     path.write_text("[" * 200_000)
     with pytest.raises(InputFileError, match="is nested too deeply"):
         read_json(str(path))

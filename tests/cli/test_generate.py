@@ -194,8 +194,8 @@ def test_an_error_in_the_middle_keeps_what_was_written(stage: Stage, capfdbinary
     ("flags", "message"),
     [
         (["--model", "missing"], "there is no model at missing"),
-        (["--max-new", "-1"], "max_new_tokens: -1 is outside"),
-        (["--temperature", "9"], "temperature: 9.0 is outside 0..2"),
+        (["--max-new", "-1"], "--max-new: -1 is outside"),
+        (["--temperature", "9"], "--temperature: 9.0 is outside 0..2"),
         (["--grammar-file", "nowhere.gbnf"], "cannot read nowhere.gbnf: No such file or directory"),
     ],
 )

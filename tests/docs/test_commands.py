@@ -21,6 +21,7 @@ from infernix.cli.main import main
 ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
 CONSOLE_BLOCKS = [block for block in ALL_BLOCKS if block.language == "console"]
 PYTHON_BLOCKS = [block for block in ALL_BLOCKS if block.language == "python"]
+pytestmark = pytest.mark.usefixtures("warmed_kernels")
 DECIMAL = re.compile(r"\d+\.\d+")
 
 open_model_once = functools.cache(infernix.models.open_model)

@@ -217,7 +217,8 @@ def test_lone_surrogates_in_the_text_are_located(source: str) -> None:
     assert location is not None
     place = next(offset for offset, character in enumerate(source) if "\ud800" <= character <= "\udfff")
     assert location.line == source.count("\n", 0, place) + 1
-    assert location.line_text[location.column - 1] == "\ufffd"
+    assert location.line_text[location.column - 1] == source[place]
+    assert "\ufffd" in str(caught.value)
     str(caught.value).encode("utf-8")
 
 
@@ -279,6 +280,6 @@ def test_any_text_is_read_or_refused_at_a_place_in_it(source: str) -> None:
         assert outcome.rules[outcome.root].name == "root"
         return
     assert outcome.location is not None
-    line = source.replace("\ud800", "\ufffd").split("\n")[outcome.location.line - 1]
+    line = source.split("\n")[outcome.location.line - 1]
     assert outcome.location.line_text == line.removesuffix("\r")
     assert 1 <= outcome.location.column <= len(line) + 1

@@ -352,7 +352,7 @@ class TestPlainPython:
 import types
 from infernix.matching import jit, stepping, warm_kernels
 assert jit.kernels() == ()
-assert isinstance(stepping.step_bytes, types.FunctionType)
+assert isinstance(stepping.advance, types.FunctionType)
 warm_kernels(print)
 """
         assert output_of(start(code, NUMBA_DISABLE_JIT="1")) == []

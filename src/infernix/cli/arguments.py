@@ -12,6 +12,8 @@ from infernix.options import OutputConstraint, SamplingOptions
 # Their value is the next argument whatever it looks like: an expression may well start with a dash.
 _TEXT_FLAGS = frozenset({"--prompt", "--regex", "--choice"})
 
+_FLAG_OF_FIELD = {"max_new_tokens": "--max-new", "num_threads": "--threads"}
+
 
 class Once(argparse.Action):
     """Stores a value, and refuses the flag's second use instead of forgetting the first."""
@@ -69,6 +71,11 @@ def constraint_source(arguments: argparse.Namespace) -> str | None:
     """What to call the file that the constraint is in; None if it is not in one."""
     path = arguments.grammar_file or arguments.json_schema_file
     return None if path is None else display_name(path)
+
+
+def flag_of(field: str) -> str:
+    """The flag that sets an option."""
+    return _FLAG_OF_FIELD.get(field, f"--{field.replace('_', '-')}")
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infernix.cli import exit_codes
@@ -74,8 +73,5 @@ def _compiled(constraint: OutputConstraint, model: str | None) -> ConfigurationT
 def _vocabulary(model: str) -> Vocabulary:
     """Of the model's tokenizer: the weights are not opened."""
     from infernix.models.directory import ModelDirectory
-    from infernix.models.embedded import EMBEDDED_MODEL_NAME, embedded_model_directory
 
-    is_embedded = model == EMBEDDED_MODEL_NAME
-    path = embedded_model_directory(print_progress) if is_embedded else Path(model)
-    return ModelDirectory(path).tokenizer().vocabulary()
+    return ModelDirectory.find(model, print_progress).tokenizer().vocabulary()

@@ -53,9 +53,8 @@ def read_json(path: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_repetition)
     except json.JSONDecodeError as error:
-        raise InputFileError(
-            f"{display_name(path)} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from error
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InputFileError(f"{display_name(path)} is not JSON: {error.msg.removesuffix(' at')} at {place}") from error
     except RecursionError as error:
         raise InputFileError(f"{display_name(path)} is nested too deeply") from error
     except ValueError as error:  # a name that comes twice, a number of thousands of digits

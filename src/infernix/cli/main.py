@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from infernix.cli import exit_codes
-from infernix.errors import ConstraintError, InfernixError, InternalError
+from infernix.errors import ConstraintError, InfernixError, InternalError, InvalidOptions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     # Imported here, where Ctrl-C is answered: these modules are most of what a start takes.
-    from infernix.cli.arguments import bind_text_values, constraint_source
+    from infernix.cli.arguments import bind_text_values, constraint_source, flag_of
     from infernix.cli.parser import build_parser
 
     parsed = build_parser().parse_args(bind_text_values(arguments))
@@ -45,6 +45,9 @@ def _run(arguments: Sequence[str]) -> int:
         return exit_codes.OUTPUT_CLOSED
     try:
         code: int = parsed.run(parsed)
+    except InvalidOptions as error:
+        print(f"infernix: error: {flag_of(error.field)}: {error.reason}", file=sys.stderr)
+        return exit_codes.BAD_INPUT
     except ConstraintError as error:
         source = constraint_source(parsed)
         print(f"infernix: error: {'' if source is None else f'{source}: '}{error}", file=sys.stderr)

@@ -68,11 +68,14 @@ class Engine:
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         progress: Callable[[str], None] | None = None,
     ) -> Engine:
-        """Opens a model: a local Hugging Face directory, or None for the embedded one.
+        """Opens a model: the path of a local Hugging Face directory, or None or "smollm2" for the embedded one.
 
-        `device` is "auto", "cpu" or "cuda"; `progress` receives lines about slow steps, from other threads too.
-        `num_threads` is for the whole process, since PyTorch has one setting. Raises ModelLoadError; InvalidOptions for
-        a number out of range.
+        A directory holds config.json, tokenizer.json and safetensors files; a GGUF file by itself is refused.
+        `device` is "auto", "cpu" or "cuda". `num_threads` is for the whole process, since PyTorch has one setting.
+        `max_context` (tokens) may be less than the model's; None: the model's. `grammar_cache_bytes` bounds the
+        compiled grammars that are kept. `progress` receives lines about slow steps, from other threads too.
+
+        Raises ModelLoadError; InvalidOptions for a number out of range.
         """
         if isinstance(num_threads, bool) or not isinstance(num_threads, int) or not 1 <= num_threads <= MAX_THREADS:
             raise InvalidOptions(

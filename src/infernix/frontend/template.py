@@ -51,35 +51,19 @@ class ChatTemplate:
             except (jinja2.TemplateError, RecursionError, ValueError) as error:
                 raise ModelLoadError(f"chat template: {error}") from error
 
-    @property
-    def is_available(self) -> bool:
-        """Whether messages can be rendered."""
-        return self._template is not None
-
-    def render(
-        self,
-        messages: Sequence[Message | Mapping[str, object]],
-        *,
-        add_generation_prompt: bool = True,
-        variables: Mapping[str, object] | None = None,
-    ) -> list[int]:
+    def render(self, messages: Sequence[Message | Mapping[str, object]]) -> list[int]:
         """Token ids of the conversation, ready for the next assistant turn.
 
-        A message is a Message or a mapping with exactly `role` and `content`, both strings. `variables` are further
-        variables of the template. Raises InvalidPrompt where the model has no template, a message is malformed, the
-        template fails, or the template changes a content so that its text cannot be kept apart from control tokens.
+        A message is a Message or a mapping with exactly `role` and `content`, both strings. Raises InvalidPrompt where
+        the model has no template, a message is malformed, the template fails, or the template changes a content so that
+        its text cannot be kept apart from control tokens.
         """
         turns = _checked_messages(messages)
         if self._template is None:
             raise InvalidPrompt("the model has no chat template: give the prompt as text")
         # One moment for all renderings, or a template that prints the time could render two texts.
         now = datetime.datetime.now()
-        values = {
-            **self._special_tokens,
-            **(variables or {}),
-            "add_generation_prompt": add_generation_prompt,
-            "strftime_now": now.strftime,
-        }
+        values = {**self._special_tokens, "add_generation_prompt": True, "strftime_now": now.strftime}
         plain = self._render(turns, values)
         pieces = self._pieces_by_marks(turns, values, plain)
         if pieces is None:

@@ -1,0 +1,1 @@
+"""Languages without vocabulary, model or request: every constraint becomes the one form of `ir`."""

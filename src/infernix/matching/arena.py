@@ -63,7 +63,8 @@ MAY_END = 99  # the closure reached the accept state
 FULL = 100  # the table that has to grow + 1, or 0
 LIMIT = 101  # the bound that was met, or 0
 MAX_TOKEN_BYTES = 102  # longest token, as far as masks can look ahead
-CONTROL_LENGTH = 103
+ROOT_RULE = 103
+CONTROL_LENGTH = 104
 
 ROW_WIDTHS = np.ones(NUM_TABLES, np.int64)
 for _table, _width in {
@@ -99,6 +100,7 @@ UNBOUNDED = -1
 NO_LIMIT = 1 << 30  # iterations left where nothing is counted
 UNKNOWN = -1
 DEAD = 0  # the configuration without items
+NOT_STARTED = -2  # the configuration from which the first one is found
 STOPPED = -1  # a kernel's result where control[FULL] or control[LIMIT] says why there is none
 ACCEPT_STATE = 0
 FINAL_STATE = 1  # final, and nothing else

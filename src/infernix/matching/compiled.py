@@ -63,7 +63,7 @@ class CompiledGrammar:
         The latter where what the configuration can reach is too much to be moved at one go.
         """
         with self._lock:
-            if self.epoch is old:
+            if self.epoch is old or self.epoch.is_full:
                 self.epoch = self._new_epoch()
             new = self.epoch
         try:
@@ -71,5 +71,7 @@ class CompiledGrammar:
         except ConstraintTooLarge:
             old.extend()
             return configuration, old
-        new.extend()
+        # Not at every arrival: with latecomers the limit would double again and again.
+        if new.num_bytes > new.limit_bytes:
+            new.extend()
         return moved, new

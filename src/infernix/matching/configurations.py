@@ -11,21 +11,18 @@ from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.matching import arena
 from infernix.matching.arena import new_arena
-from infernix.matching.interning import clamped_configuration, initialize, rebuild_slots, start_configuration
+from infernix.matching.interning import clamped_configuration, initialize, rebuild_slots
 from infernix.matching.loops import loop_tables
 from infernix.matching.network import Network, build_network
-from infernix.matching.stepping import (
-    collect_token_sets,
-    fill_text_bits,
-    loop_of,
-    step_bytes,
-    step_token,
-)
+from infernix.matching.stepping import advance, collect_token_sets, fill_text_bits, loop_of
 from infernix.matching.transplant import transplant
 from infernix.matching.trie import TokenTrie
 
 DEAD = arena.DEAD
 STOPPED = arena.STOPPED
+
+_NO_BYTES = np.zeros(0, np.uint8)
+_NO_TERMINALS = np.zeros((0, 0), np.uint8)
 
 _LIMIT_MESSAGES = {
     arena.LIMIT_ITEMS: f"the grammar is too ambiguous here: more than {arena.MAX_STEP_ITEMS} simultaneous positions",
@@ -49,9 +46,8 @@ class ConfigurationTable:
         )
         self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
         initialize(self._arena, self._control)
-        while (start := start_configuration(self._arena, self._control, network.root_rule)) == STOPPED:
-            self._make_room()
-        self.start: int = start
+        self._control[arena.ROOT_RULE] = network.root_rule
+        self.start: int = self.step_bytes(arena.NOT_STARTED, _NO_BYTES, 0, 0)
 
     @classmethod
     def of(cls, grammar: ir.Grammar) -> ConfigurationTable:
@@ -64,10 +60,7 @@ class ConfigurationTable:
 
     def step_bytes(self, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
         """Where data[begin:end] leads; DEAD where it leaves the language."""
-        with self._lock:
-            while (result := step_bytes(self._arena, self._control, configuration, data, begin, end)) == STOPPED:
-                self._make_room()
-            return result
+        return self.step_token(configuration, data, begin, end, 0, _NO_TERMINALS)
 
     def step_token(
         self,
@@ -84,7 +77,7 @@ class ConfigurationTable:
         """
         with self._lock:
             while (
-                result := step_token(self._arena, self._control, configuration, data, begin, end, token, membership)
+                result := advance(self._arena, self._control, configuration, data, begin, end, token, membership)
             ) == STOPPED:
                 self._make_room()
             return result

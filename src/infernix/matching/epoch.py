@@ -65,6 +65,12 @@ class Epoch:
             self._check_size()
         return known
 
+    def step_bytes(self, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
+        """Where data[begin:end] leads, whatever tokens it came in; DEAD where it leaves the language."""
+        following = self.table.step_bytes(configuration, data, begin, end)
+        self._check_size()
+        return following
+
     def _check_size(self) -> None:
         if self.num_bytes > self.limit_bytes:
             self.is_full = True
@@ -78,9 +84,9 @@ class Epoch:
         if not self._can_step[token]:
             return DEAD
         begin, end = self._text_begins[token], self._text_begins[token + 1]
-        if self._has_terminals:
-            return self.table.step_token(configuration, self._text_bytes, begin, end, token, self._terminals.membership)
-        return self.table.step_bytes(configuration, self._text_bytes, begin, end) if begin < end else DEAD
+        if begin == end and not self._has_terminals:
+            return DEAD
+        return self.table.step_token(configuration, self._text_bytes, begin, end, token, self._terminals.membership)
 
     def copy_row(self, configuration: int, target: NDArray[np.int32]) -> bool:
         """Copies the mask row to `target`; whether any token is legal."""

@@ -35,7 +35,6 @@ from infernix.matching.arena import (
     Arena,
     Control,
 )
-from infernix.matching.closure import add_item, begin_step, close_step
 from infernix.matching.frames import append_frame, intern_frames_from
 from infernix.matching.jit import inner, kernel
 from infernix.matching.sorted_rows import hash_rows, insert_slot, sort_rows
@@ -190,16 +189,6 @@ def initialize(A: Arena, C: Control) -> None:
     A[C[SORTED] + 2] = 0
     append_frame(A, C, 0, 1, 0, 1)
     A[C[FRAMES] + 7] = ROOT_FRAME
-
-
-@kernel
-def start_configuration(A: Arena, C: Control, root_rule: int) -> int:
-    """The configuration before the first byte, or STOPPED."""
-    begin_step(A, C)
-    add_item(A, C, int(A[C[RULES] + 2 * root_rule]), ROOT_FRAME)
-    close_step(A, C)
-    result = intern_step(A, C)
-    return STOPPED if C[FULL] != 0 or C[LIMIT] != 0 else result
 
 
 @kernel

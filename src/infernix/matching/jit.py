@@ -111,11 +111,17 @@ def _forgive_files(kernel_cache: Any) -> None:
     kernel_cache.save_overload = save_overload
 
 
+def numba_is_off() -> bool:
+    """Whether kernels run as plain Python (NUMBA_DISABLE_JIT)."""
+    config: Any = numba.config
+    return bool(config.DISABLE_JIT)
+
+
 def kernel(function: FunctionT) -> FunctionT:
     """Compiled, callable from Python, kept on disk."""
     compiled: Any = numba.njit(nogil=True)(function)
     config: Any = numba.config
-    if not config.DISABLE_JIT:
+    if not numba_is_off():
         configured = config.CACHE_DIR
         config.CACHE_DIR = kernel_cache_directory()
         try:
@@ -130,4 +136,26 @@ def kernel(function: FunctionT) -> FunctionT:
 def inner(function: FunctionT) -> FunctionT:
     """Compiled, called by kernels only: without a Python entry it compiles a quarter faster."""
     compile_inner: Any = numba.njit
-    return compile_inner(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
+    compiled: Any = compile_inner(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    if not numba_is_off():
+        _widen_integers(compiled)
+    return compiled  # type: ignore[no-any-return]
+
+
+def _widen_integers(dispatcher: Any) -> None:
+    """Lets a function be compiled once, for 64-bit integers, whatever integers it is called with.
+
+    Left alone, numba compiles it again for every mixture of 32-bit values and literals.
+    """
+    find_template = dispatcher.get_call_template
+
+    def get_call_template(arguments: Any, keywords: Any) -> Any:
+        return find_template(tuple(map(_widened, arguments)), keywords)
+
+    dispatcher.get_call_template = get_call_template
+
+
+def _widened(argument: Any) -> Any:
+    types: Any = numba.types
+    plain = types.unliteral(argument)
+    return types.int64 if isinstance(plain, types.Integer) else plain

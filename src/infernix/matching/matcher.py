@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _TERMINATED = -1
 # A row that nobody may read for its meaning still has to be safe to read: token 0 and nothing else.
 _FILLER = 1
+# A given text may be longer than one table has room for: after so many bytes it may go on in another.
+_PREFIX_BYTES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +133,15 @@ class Matcher:
         """Moves on by the bytes of a given text, as a continuation's prefix; says no and stays where it leaves."""
         if self.is_terminated or self._marks or self._preview_begin is not None:
             raise RuntimeError("a prefix is accepted before anything else")
-        following = self._epoch.table.step_bytes(self._path[0], np.frombuffer(data, np.uint8).copy(), 0, len(data))
-        if following == DEAD:
-            return False
-        self._path[0] = following
+        configuration, epoch = self._path[0], self._epoch
+        text = np.frombuffer(data, np.uint8).copy()
+        for begin in range(0, len(text), _PREFIX_BYTES):
+            configuration = epoch.step_bytes(configuration, text, begin, min(begin + _PREFIX_BYTES, len(text)))
+            if configuration == DEAD:
+                return False
+            if epoch.is_full:
+                configuration, epoch = self._grammar.move(configuration, epoch)
+        self._path[0], self._epoch = configuration, epoch
         return True
 
     def _following(self, token: int) -> int:

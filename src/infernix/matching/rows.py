@@ -60,6 +60,10 @@ class MaskRow:
         self.num_pins = 0
 
 
+def _has_words(known: MaskRow, row: NDArray[np.uint32]) -> bool:
+    return known.words is not None and np.array_equal(known.words, row.view(np.int32))
+
+
 class RowStore:
     """Keeps up to `max_bytes` of rows, least recently used ones going first; pinned rows stay.
 
@@ -89,11 +93,9 @@ class RowStore:
         key = _hash_row(row)
         with self._lock:
             self.clock += 1
-            known = self._rows.get(key)
-            if known is not None and known.words is not None and not np.array_equal(known.words, row.view(np.int32)):
-                # Two contents under one hash: the older row makes room.
-                self._drop(key)
-                known = None
+            # Of two contents under one hash the later one takes the next key: the older one may be pinned.
+            while (known := self._rows.get(key)) and not _has_words(known, row):
+                key += 1
             if known is None:
                 if len(self._rows) >= self._max_rows:
                     self._drop_oldest()

@@ -25,6 +25,11 @@ DEFAULT_SLICE_BYTES = 64 << 20
 # Where iterations are counted, tokens of up to so many characters are taken: the largest figure that fits.
 CHARACTER_STEPS = (1 << 30, 32, 8)
 
+# Making a slice takes as long as some ten rows without it. Where another may have to go for it, it is made only for
+# the request with this number, or slices that do not fit beside each other would be made again for every row.
+CROWDED_REQUESTS = 10
+MAX_COUNTED_REQUESTS = 1 << 12
+
 # What is remembered of a part that is too small.
 _ENTRY_BYTES = 200
 
@@ -73,10 +78,15 @@ class SliceStore:
         self._trie = trie
         self._num_tokens = num_tokens
         self._slices: OrderedDict[tuple[int, int], Slice | None] = OrderedDict()
+        # Requests for slices that were not made.
+        self._num_requests: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
 
     def find(self, atoms: int, num_left: int) -> Slice | None:
-        """The tokens made of `atoms`, up to about `num_left` characters long; None where that is too few."""
+        """The tokens made of `atoms`, up to about `num_left` characters long.
+
+        None where that is too few, or where the store is full and the slice is not in demand so far.
+        """
         step = next((step for step in CHARACTER_STEPS if step <= num_left), 0)
         if atoms == 0 or step == 0:
             return None
@@ -85,6 +95,8 @@ class SliceStore:
             if key in self._slices:
                 self._slices.move_to_end(key)
                 return self._slices[key]
+            if not self._is_worth_making(key):
+                return None
         # Without the lock, so that nobody waits for another's slice; two threads may make the same one.
         part = self._make(atoms, step)
         with self._lock:
@@ -95,6 +107,19 @@ class SliceStore:
                     _, dropped = self._slices.popitem(last=False)
                     self.num_bytes -= _ENTRY_BYTES if dropped is None else dropped.num_bytes
         return part
+
+    def _is_worth_making(self, key: tuple[int, int]) -> bool:
+        """Counts a request for a slice that is not there."""
+        # No slice takes much more than all tokens do.
+        if self.num_bytes + self._trie.num_bytes <= self.max_bytes:
+            return True
+        num_requests = self._num_requests.pop(key, 0) + 1
+        if num_requests >= CROWDED_REQUESTS:
+            return True
+        if len(self._num_requests) >= MAX_COUNTED_REQUESTS:
+            self._num_requests.clear()
+        self._num_requests[key] = num_requests
+        return False
 
     def prepare(self, atoms: int) -> None:
         """Works the slice of a loop without bound out beforehand, so that no mask has to wait for it."""

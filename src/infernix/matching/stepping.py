@@ -20,7 +20,11 @@ from infernix.matching.arena import (
     LOOP_SETS,
     MAY_END,
     NEXT,
+    NOT_STARTED,
     NUM_CLASSES,
+    ROOT_FRAME,
+    ROOT_RULE,
+    RULES,
     STOPPED,
     TOKEN_BEGIN,
     TOKEN_EDGES,
@@ -55,24 +59,17 @@ def _step(A: Arena, C: Control, configuration: int, byte: int) -> int:
 
 
 @inner
-def _walk(A: Arena, C: Control, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
-    for position in range(begin, end):
-        configuration = _step(A, C, configuration, int(data[position]))
-        if C[FULL] != 0 or C[LIMIT] != 0:
-            return STOPPED
-        if configuration == DEAD:
-            return DEAD
-    return configuration
+def _finish_step(A: Arena, C: Control, may_end: int) -> int:
+    """Closes and interns a step whose first items are listed; `may_end` is carried in from elsewhere."""
+    close_step(A, C)
+    if may_end != 0:
+        C[MAY_END] = 1
+    result = intern_step(A, C)
+    return STOPPED if C[FULL] != 0 or C[LIMIT] != 0 else result
 
 
 @kernel
-def step_bytes(A: Arena, C: Control, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
-    """The configuration after data[begin:end], DEAD where it leaves the language."""
-    return _walk(A, C, configuration, data, begin, end)
-
-
-@kernel
-def step_token(
+def advance(
     A: Arena,
     C: Control,
     configuration: int,
@@ -82,15 +79,25 @@ def step_token(
     token: int,
     membership: NDArray[np.uint8],
 ) -> int:
-    """The configuration after `token` where token edges may be followed beside its bytes, data[begin:end].
+    """The configuration after data[begin:end] or, where token edges name it, after `token`; DEAD, or STOPPED.
 
-    membership[set, token] says which token sets hold which token; a token that is no text has no bytes.
+    NOT_STARTED leads to the configuration before the first byte. membership[set, token] says which token sets hold
+    which token, and has no rows where there are no token edges; a token that is no text has no bytes. All of this is
+    one kernel because each kernel compiles the whole machinery of a step anew.
     """
-    after_bytes = DEAD
-    if begin < end:
-        after_bytes = _walk(A, C, configuration, data, begin, end)
-        if after_bytes == STOPPED:
+    if configuration == NOT_STARTED:
+        begin_step(A, C)
+        add_item(A, C, int(A[C[RULES] + 2 * C[ROOT_RULE]]), ROOT_FRAME)
+        return _finish_step(A, C, 0)
+    after_bytes = configuration if begin < end or len(membership) == 0 else DEAD
+    for position in range(begin, end):
+        after_bytes = _step(A, C, after_bytes, int(data[position]))
+        if C[FULL] != 0 or C[LIMIT] != 0:
             return STOPPED
+        if after_bytes == DEAD:
+            break
+    if len(membership) == 0:
+        return after_bytes
     row = C[CONFIGURATIONS] + 7 * configuration
     first_item = A[row]
     begin_step(A, C)
@@ -110,12 +117,7 @@ def step_token(
     for item_row in range(first_item, first_item + A[after_row + 1]):
         item = C[ITEMS] + 2 * item_row
         add_item(A, C, int(A[item]), int(A[item + 1]))
-    may_end = A[after_row + 2]
-    close_step(A, C)
-    if may_end != 0:
-        C[MAY_END] = 1
-    result = intern_step(A, C)
-    return STOPPED if C[FULL] != 0 or C[LIMIT] != 0 else result
+    return _finish_step(A, C, int(A[after_row + 2]))
 
 
 @inner

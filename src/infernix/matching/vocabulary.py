@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
@@ -56,13 +55,3 @@ class Vocabulary:
     def eos_ids(self) -> frozenset[int]:
         """Ids of class EOS."""
         return frozenset(np.flatnonzero(self.classes == TokenClass.EOS).tolist())
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of all bytes and classes: two vocabularies with the same digest mask alike."""
-        digest = hashlib.sha256()
-        for data in self.token_bytes:
-            digest.update(len(data).to_bytes(4, "little"))
-            digest.update(data)
-        digest.update(self.classes.tobytes())
-        return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from infernix.errors import InvalidOptions, ModelLoadError
 from infernix.frontend.template import ChatTemplate
 from infernix.frontend.tokenizer import Tokenizer
 from infernix.models.config import ModelConfig, read_model_config
+from infernix.models.embedded import EMBEDDED_MODEL_NAME, embedded_model_directory
 from infernix.models.files import read_json_object, read_text
 from infernix.options import SamplingOptions, SamplingParameters, resolve_sampling
 
@@ -20,10 +22,10 @@ class ModelDirectory:
     """The small files of a directory. Weights are read by `WeightFiles`.
 
     config.json and tokenizer.json are required; generation_config.json, tokenizer_config.json and chat_template.jinja
-    are read where they exist. Every method raises ModelLoadError, naming the file and the field.
+    are read where they exist. Every method raises ModelLoadError, naming the file and the field. `name` is for people.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str | None = None) -> None:
         try:
             exists = path.exists()
         except OSError as error:  # such as a name that is too long
@@ -33,9 +35,24 @@ class ModelDirectory:
         if not path.is_dir():
             raise ModelLoadError(f"{path}: not a directory; a model is a directory with config.json and weights")
         self.path = path
+        self.name = name or path.resolve().name
         self._config = read_json_object(path / "config.json")
         self._generation_config = self._optional("generation_config.json")
         self._tokenizer_config = self._optional("tokenizer_config.json")
+
+    @classmethod
+    def find(cls, model: str | Path | None, progress: Callable[[str], None] | None = None) -> ModelDirectory:
+        """The directory at a path; for None or "smollm2" the embedded model's, which is made where it is missing.
+
+        `progress` receives lines about slow steps.
+        """
+        if model is None or model == EMBEDDED_MODEL_NAME:
+            return cls(embedded_model_directory(progress), name="SmolLM2-135M-Instruct")
+        if not isinstance(model, str | Path):
+            raise ModelLoadError(f"a model is the path of a directory, not {type(model).__name__}")
+        if model == "":
+            raise ModelLoadError("the path of the model is empty")
+        return cls(Path(model))
 
     def model_config(self) -> ModelConfig:
         """The network's sizes and switches."""

@@ -26,7 +26,8 @@ def read_json_object(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise ModelLoadError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ModelLoadError(f"{path}: not JSON: {error.msg.removesuffix(' at')} at {place}") from error
     except (ValueError, RecursionError) as error:
         raise ModelLoadError(f"{path}: not usable JSON: {error}") from error
     if not isinstance(document, dict):

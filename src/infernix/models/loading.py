@@ -13,7 +13,6 @@ from infernix.frontend.template import ChatTemplate
 from infernix.frontend.tokenizer import Tokenizer
 from infernix.models.config import ModelConfig
 from infernix.models.directory import ModelDirectory
-from infernix.models.embedded import EMBEDDED_MODEL_NAME, embedded_model_directory
 from infernix.models.llama import LlamaModel
 from infernix.models.model import LanguageModel
 from infernix.models.weights import WeightFiles
@@ -47,20 +46,12 @@ def open_model(
 
     Raises ModelLoadError, naming the file and what is wrong with it; ValueError for an unknown `dtype`.
     """
-    if path is None or path == EMBEDDED_MODEL_NAME:
-        path = embedded_model_directory(progress)
-        name = "SmolLM2-135M-Instruct"
-    else:
-        if not isinstance(path, str | Path):
-            raise ModelLoadError(f"a model is the path of a directory, not {type(path).__name__}")
-        path = Path(path)
-        name = ""
-    directory = ModelDirectory(path)
+    directory = ModelDirectory.find(path, progress)
     config = directory.model_config()
     tokenizer = directory.tokenizer()
     if tokenizer.num_tokens > config.vocab_size:
         raise ModelLoadError(
-            f"{path / 'tokenizer.json'}: token id {tokenizer.num_tokens - 1} has no row in an embedding of"
+            f"{directory.path / 'tokenizer.json'}: token id {tokenizer.num_tokens - 1} has no row in an embedding of"
             f" {config.vocab_size} tokens (vocab_size in config.json)"
         )
     template = directory.template(tokenizer)
@@ -70,13 +61,13 @@ def open_model(
         # cuDNN plans its attention anew for every number of keys: 46 ms a decoded token where the other kernels took 5
         # (bfloat16, 22 layers, H200).
         torch.backends.cuda.enable_cudnn_sdp(False)
-    weights = WeightFiles(path, dtype=_choose_dtype(dtype, chosen_device, config), device=chosen_device)
+    weights = WeightFiles(directory.path, dtype=_choose_dtype(dtype, chosen_device, config), device=chosen_device)
     return LoadedModel(
         model=LlamaModel(config, weights),
         tokenizer=tokenizer,
         template=template,
         sampling_defaults=sampling_defaults,
-        name=name or path.resolve().name,
+        name=directory.name,
     )
 
 

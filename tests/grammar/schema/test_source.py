@@ -48,8 +48,8 @@ def test_names_and_strings_that_have_no_meaning(text: str, pointer: str) -> None
         ("{} {}", "Extra data"),
         ("NaN", "NaN"),
         ('{"const":-Infinity}', "-Infinity"),
-        ('{"const":"\n"}', "control character"),
-        ('"' + '\\"' * 100_000, "Unterminated string"),
+        ('{"const":"\n"}', r"control character at line 1, column 11\n"),
+        ('"' + '\\"' * 100_000, r"Unterminated string starting at line 1, column 1\n"),
     ],
 )
 def test_text_that_is_not_json(text: str, message: str) -> None:

@@ -91,7 +91,8 @@ def parse_source(text: str) -> JsonValue:
             parse_constant=refuse_constant,
         )
     except json.JSONDecodeError as error:
-        raise InvalidJsonSchema(f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})") from error
+        message = f"not valid JSON: {error.msg.removesuffix(' at')}"
+        raise InvalidJsonSchema(message, location=TextLocation.at(text, error.pos)) from error
     _check_names_and_strings(document)
     return document
 
