@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from infernix.errors import ConstraintDeadEnd, EmptyLanguage
+from infernix.errors import ConstraintDeadEnd, ConstraintTooLarge, EmptyLanguage
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
 from infernix.grammar.gbnf import parse_gbnf
-from infernix.matching import GrammarCompiler, LookAhead, Matcher, Vocabulary, compile_grammar
+from infernix.matching import GrammarCompiler, LookAhead, Matcher, Vocabulary, compile_grammar, masks
 from infernix.options import OutputConstraint
 from support.vocabularies import (
     EMPTY_TEXT,
@@ -357,3 +357,11 @@ def _begins_text(data: bytes) -> bool:
             continue
         return True
     return False
+
+
+def test_token_terminals_beyond_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "MAX_TERMINAL_BYTES", 100)
+    vocabulary = nasty_vocabulary()
+    compile_grammar(parse_gbnf("root ::= Token(1) | Token(2)"), vocabulary)
+    with pytest.raises(ConstraintTooLarge, match="3 different token terminals take 150 bytes"):
+        compile_grammar(parse_gbnf("root ::= Token(1) | Token(2) | Token(3)"), vocabulary)

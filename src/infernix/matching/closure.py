@@ -186,9 +186,6 @@ def _inherit(A: Arena, C: Control, heir: int, frame: int) -> None:
         return
     inherits = C[INHERITS]
     num_inherits = C[COUNT + INHERITS]
-    for row in range(num_inherits):
-        if A[inherits + 2 * row] == heir and A[inherits + 2 * row + 1] == ancestor:
-            return
     if num_inherits >= C[CAPACITY + INHERITS]:
         C[FULL] = INHERITS + 1
         return

@@ -50,8 +50,9 @@ class CompiledGrammar:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the network's and the current epoch's tables; rows are counted by the vocabulary's store."""
-        return self.epoch.num_bytes
+        """Memory of the network, the token terminals and the current epoch; the vocabulary's stores count the rows."""
+        num_network_bytes = sum(table.nbytes for table in self._network.tables.values())
+        return num_network_bytes + self._terminals.num_bytes + self.epoch.num_bytes
 
     def new_matcher(self, companion: Companion | None = None) -> Matcher:
         """A matcher at the beginning of a text."""

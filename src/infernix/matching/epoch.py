@@ -24,10 +24,10 @@ class Epoch:
     """
 
     def __init__(self, network: Network, index: VocabularyIndex, terminals: TokenTerminals, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
         # Matchers look at this on every token, so it is a plain flag.
         self.is_full = False
         self.table = ConfigurationTable(network, max(index.trie.max_token_bytes, 1))
+        self.limit_bytes = limit_bytes
         self._index = index
         self._terminals = terminals
         self._num_tokens = index.vocabulary.num_tokens

@@ -12,11 +12,14 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.matching.rows import DEFAULT_ROW_BYTES, RowStore, packed_row
 from infernix.matching.slices import DEFAULT_SLICE_BYTES, SliceStore, split_by_kind
 from infernix.matching.trie import TokenTrie, build_trie
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+
+MAX_TERMINAL_BYTES = 1 << 26
 
 
 class VocabularyIndex:
@@ -97,12 +100,24 @@ class VocabularyIndex:
 class TokenTerminals:
     """A grammar's token terminals under a vocabulary.
 
-    membership: uint8 [num_sets, num_tokens], whether a set takes a token; rows: the same as mask rows.
+    membership: uint8 [num_sets, num_tokens], whether a set takes a token; rows: the same as mask rows. Raises
+    ConstraintTooLarge where the former would take more than MAX_TERMINAL_BYTES.
     """
 
     def __init__(self, token_sets: tuple[ir.TokenSet, ...], index: VocabularyIndex) -> None:
+        num_bytes = len(token_sets) * index.vocabulary.num_tokens
+        if num_bytes > MAX_TERMINAL_BYTES:
+            raise ConstraintTooLarge(
+                f"{len(token_sets)} different token terminals take {num_bytes} bytes with this vocabulary, above"
+                f" MAX_TERMINAL_BYTES = {MAX_TERMINAL_BYTES}"
+            )
         members = [index.members(token_set) for token_set in token_sets]
         self.membership: NDArray[np.uint8] = (
             np.stack(members).astype(np.uint8) if members else np.zeros((0, 0), np.uint8)
         )
         self.rows = [packed_row(legal) for legal in members]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of both."""
+        return self.membership.nbytes + sum(row.nbytes for row in self.rows)

@@ -130,9 +130,14 @@ class Matcher:
         del self._companion_states[length:]
 
     def accept_bytes(self, data: bytes) -> bool:
-        """Moves on by the bytes of a given text, as a continuation's prefix; says no and stays where it leaves."""
+        """Moves on by the bytes of a given text, as a continuation's prefix; says no and stays where it leaves.
+
+        RuntimeError with a companion: bytes alone do not tell it which tokens it has to follow.
+        """
         if self.is_terminated or self._marks or self._preview_begin is not None:
             raise RuntimeError("a prefix is accepted before anything else")
+        if self._companion is not None:
+            raise RuntimeError("a companion follows tokens, not bytes")
         configuration, epoch = self._path[0], self._epoch
         text = np.frombuffer(data, np.uint8).copy()
         for begin in range(0, len(text), _PREFIX_BYTES):

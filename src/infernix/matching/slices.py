@@ -77,6 +77,7 @@ class SliceStore:
         self.num_bytes = 0
         self._trie = trie
         self._num_tokens = num_tokens
+        self._max_characters = int(trie.num_characters.max(initial=0))
         self._slices: OrderedDict[tuple[int, int], Slice | None] = OrderedDict()
         # Requests for slices that were not made.
         self._num_requests: dict[tuple[int, int], int] = {}
@@ -87,9 +88,12 @@ class SliceStore:
 
         None where that is too few, or where the store is full and the slice is not in demand so far.
         """
-        step = next((step for step in CHARACTER_STEPS if step <= num_left), 0)
-        if atoms == 0 or step == 0:
+        if atoms == 0 or num_left < CHARACTER_STEPS[-1]:
             return None
+        if num_left >= self._max_characters:
+            step = CHARACTER_STEPS[0]
+        else:
+            step = next(step for step in CHARACTER_STEPS if step <= num_left)
         key = (atoms, step)
         with self._lock:
             if key in self._slices:
