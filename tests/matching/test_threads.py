@@ -108,7 +108,7 @@ def test_threads_on_one_grammar_get_what_one_thread_gets(name: str, room_bytes: 
     index = VocabularyIndex(VOCABULARY)
     index.rows = RowStore(VOCABULARY.num_mask_words, max_bytes=40 * 8)
     empty = CompiledGrammar(GRAMMARS[name], index)
-    shared = CompiledGrammar(GRAMMARS[name], index, empty.num_bytes + room_bytes)
+    shared = CompiledGrammar(GRAMMARS[name], index, empty.epoch.num_bytes + room_bytes)
     first_epoch = shared.epoch
     together = threading.Barrier(NUM_THREADS)
 
