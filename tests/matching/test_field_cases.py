@@ -365,3 +365,18 @@ def test_token_terminals_beyond_the_bound_are_refused(monkeypatch: pytest.Monkey
     compile_grammar(parse_gbnf("root ::= Token(1) | Token(2)"), vocabulary)
     with pytest.raises(ConstraintTooLarge, match="3 different token terminals take 150 bytes"):
         compile_grammar(parse_gbnf("root ::= Token(1) | Token(2) | Token(3)"), vocabulary)
+
+
+def test_ids_outside_the_vocabulary_are_refused_whatever_is_remembered() -> None:
+    """An id beyond the vocabulary must not be taken for a token of the next configuration."""
+    vocabulary = byte_vocabulary()
+    compiled = compile_grammar(parse_gbnf('root ::= "abc" | "bcd" | "cde"'), vocabulary)
+    for text in (b"abc", b"bcd", b"cde"):
+        matcher = compiled.new_matcher()
+        assert all(matcher.accept(byte) for byte in text)
+    for text in (b"", b"a", b"b", b"c", b"ab", b"bc", b"cd"):
+        matcher = compiled.new_matcher()
+        assert all(matcher.accept(byte) for byte in text)
+        for byte in b"abcde":
+            for beyond in (-1, 1, 2):
+                assert not matcher.accept(byte + beyond * vocabulary.num_tokens)

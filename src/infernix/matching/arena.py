@@ -66,6 +66,11 @@ MAX_TOKEN_BYTES = 102  # longest token, as far as masks can look ahead
 ROOT_RULE = 103
 CONTROL_LENGTH = 104
 
+CONFIGURATION_WIDTH = 7
+FRAME_WIDTH = 8
+PROVISIONAL_WIDTH = 7
+LINK_WIDTH = 5
+
 ROW_WIDTHS = np.ones(NUM_TABLES, np.int64)
 for _table, _width in {
     CALLS: 3,
@@ -74,15 +79,15 @@ for _table, _width in {
     RULES: 2,
     STATE_LOOPS: 2,
     LOOP_SETS: 2,
-    CONFIGURATIONS: 7,
+    CONFIGURATIONS: CONFIGURATION_WIDTH,
     ITEMS: 2,
-    FRAMES: 8,
+    FRAMES: FRAME_WIDTH,
     PAIRS: 3,
     WORK: 2,
     WORK_SLOTS: 3,
-    PROVISIONAL: 7,
+    PROVISIONAL: PROVISIONAL_WIDTH,
     PROVISIONAL_OF_RULE: 2,
-    LINKS: 5,
+    LINKS: LINK_WIDTH,
     LINK_SLOTS: 2,
     INHERITS: 2,
     STACK: 3,

@@ -20,6 +20,7 @@ from infernix.matching.arena import (
     FINAL,
     FINAL_STATE,
     FLAGS,
+    FRAME_WIDTH,
     FRAMES,
     FULL,
     INHERITS,
@@ -27,6 +28,7 @@ from infernix.matching.arena import (
     LIMIT_ITEMS,
     LIMIT_PAIRS,
     LINK_SLOTS,
+    LINK_WIDTH,
     LINKS,
     LOOPS,
     MAX_STEP_ITEMS,
@@ -40,6 +42,7 @@ from infernix.matching.arena import (
     PAIRS,
     PROVISIONAL,
     PROVISIONAL_OF_RULE,
+    PROVISIONAL_WIDTH,
     RULES,
     STAMP,
     TARGETS,
@@ -75,7 +78,7 @@ def begin_step(A: Arena, C: Control) -> None:
             for row in range(C[CAPACITY + table]):
                 A[C[table] + row * width] = 0
         for row in range(C[COUNT + FRAMES]):
-            A[C[FRAMES] + 8 * row + 6] = 0
+            A[C[FRAMES] + FRAME_WIDTH * row + 6] = 0
         C[STAMP] = 0
     C[STAMP] += 1
     C[COUNT + WORK] = 0
@@ -123,7 +126,7 @@ def _provisional_frame(A: Arena, C: Control, rule: int) -> int:
     C[COUNT + PROVISIONAL] = provisional + 1
     A[of_rule] = C[STAMP]
     A[of_rule + 1] = provisional
-    row = C[PROVISIONAL] + 7 * provisional
+    row = C[PROVISIONAL] + PROVISIONAL_WIDTH * provisional
     A[row] = rule
     A[row + 1] = -1
     A[row + 2] = 0
@@ -142,7 +145,7 @@ def add_pair(A: Arena, C: Control, provisional: int, return_state: int, parent: 
     last_slot = C[CAPACITY + LINK_SLOTS] - 1
     slot = mix(mix(mix(provisional, return_state), parent), count) & last_slot
     while A[slots + 2 * slot] == C[STAMP]:
-        link = links + 5 * A[slots + 2 * slot + 1]
+        link = links + LINK_WIDTH * A[slots + 2 * slot + 1]
         if A[link] == return_state and A[link + 1] == parent and A[link + 2] == count and A[link + 4] == provisional:
             return False
         slot = (slot + 1) & last_slot
@@ -155,8 +158,8 @@ def add_pair(A: Arena, C: Control, provisional: int, return_state: int, parent: 
         return False
     A[slots + 2 * slot] = C[STAMP]
     A[slots + 2 * slot + 1] = row
-    owner = C[PROVISIONAL] + 7 * provisional
-    link = links + 5 * row
+    owner = C[PROVISIONAL] + PROVISIONAL_WIDTH * provisional
+    link = links + LINK_WIDTH * row
     A[link] = return_state
     A[link + 1] = parent
     A[link + 2] = count
@@ -172,8 +175,8 @@ def add_pair(A: Arena, C: Control, provisional: int, return_state: int, parent: 
 def _inherit(A: Arena, C: Control, heir: int, frame: int) -> None:
     """A tail call: `heir` returns wherever `frame` returns."""
     if frame >= 0:
-        begin = A[C[FRAMES] + 8 * frame]
-        num_pairs = A[C[FRAMES] + 8 * frame + 1]
+        begin = A[C[FRAMES] + FRAME_WIDTH * frame]
+        num_pairs = A[C[FRAMES] + FRAME_WIDTH * frame + 1]
         if num_pairs > MAX_COPIED_PAIRS:
             add_pair(A, C, heir, FINAL_STATE, frame, 0)
             return
@@ -254,7 +257,7 @@ def close_step(A: Arena, C: Control) -> None:
             C[MAY_END] = 1
             continue
         if flags & FINAL and frame >= 0:
-            row = C[FRAMES] + 8 * frame
+            row = C[FRAMES] + FRAME_WIDTH * frame
             if A[row + 6] != C[STAMP]:
                 A[row + 6] = C[STAMP]
                 for pair_row in range(A[row], A[row] + A[row + 1]):
@@ -274,12 +277,12 @@ def _settle_inheritance(A: Arena, C: Control) -> None:
         for row in range(C[COUNT + INHERITS]):
             heir = int(A[C[INHERITS] + 2 * row])
             ancestor = int(A[C[INHERITS] + 2 * row + 1])
-            link = int(A[C[PROVISIONAL] + 7 * ancestor + 1])
+            link = int(A[C[PROVISIONAL] + PROVISIONAL_WIDTH * ancestor + 1])
             while link >= 0 and C[FULL] == 0 and C[LIMIT] == 0:
-                base = C[LINKS] + 5 * link
+                base = C[LINKS] + LINK_WIDTH * link
                 if add_pair(A, C, heir, int(A[base]), int(A[base + 1]), int(A[base + 2])):
                     changed = True
-                link = int(A[C[LINKS] + 5 * link + 3])
+                link = int(A[C[LINKS] + LINK_WIDTH * link + 3])
 
 
 @inner

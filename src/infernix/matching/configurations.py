@@ -85,7 +85,9 @@ class ConfigurationTable:
     def may_end(self, configuration: int) -> bool:
         """Whether the text so far belongs to the language."""
         with self._lock:
-            return bool(self._arena[self._control[arena.CONFIGURATIONS] + 7 * configuration + 2])
+            return bool(
+                self._arena[self._control[arena.CONFIGURATIONS] + arena.CONFIGURATION_WIDTH * configuration + 2]
+            )
 
     def allowed_bytes(self, configuration: int) -> list[int]:
         """The bytes that can follow, ascending."""

@@ -53,11 +53,11 @@ class Epoch:
 
     def step(self, configuration: int, token: int) -> int:
         """The configuration after a token that is not EOS; DEAD where it is not legal."""
+        if not 0 <= token < self._num_tokens:
+            return DEAD
         key = configuration * self._num_tokens + token
         known = self._steps.get(key)
         if known is None:
-            if not 0 <= token < self._num_tokens:
-                return DEAD
             known = self._work_out_step(configuration, token)
             if len(self._steps) >= MAX_REMEMBERED_STEPS:
                 self._steps.clear()

@@ -13,14 +13,17 @@ from infernix.matching.arena import (
     COUNT,
     FINAL_STATE,
     FRAME_SLOTS,
+    FRAME_WIDTH,
     FRAMES,
     FULL,
+    LINK_WIDTH,
     LINKS,
     LOOPS,
     MAX_TOKEN_BYTES,
     NUM_STATES,
     PAIRS,
     PROVISIONAL,
+    PROVISIONAL_WIDTH,
     SORTED,
     STACK,
     UNBOUNDED,
@@ -38,15 +41,15 @@ from infernix.matching.subsumption import LOCAL, drop_covered
 def _canonical_pairs(A: Arena, C: Control, provisional: int, begin: int) -> int:
     """Writes the frame's pairs to SORTED from row `begin`, parents settled; returns their number, or -1 on FULL."""
     row = begin
-    link = int(A[C[PROVISIONAL] + 7 * provisional + 1])
+    link = int(A[C[PROVISIONAL] + PROVISIONAL_WIDTH * provisional + 1])
     while link >= 0:
         if row >= C[CAPACITY + SORTED]:
             C[FULL] = SORTED + 1
             return -1
-        source = C[LINKS] + 5 * link
+        source = C[LINKS] + LINK_WIDTH * link
         parent = int(A[source + 1])
         if parent < 0:
-            member = C[PROVISIONAL] + 7 * (-parent - 1)
+            member = C[PROVISIONAL] + PROVISIONAL_WIDTH * (-parent - 1)
             parent = int(A[member + 3])
             if parent < 0:
                 parent = LOCAL + A[member + 6]
@@ -73,7 +76,7 @@ def append_frame(A: Arena, C: Control, begin: int, num_rows: int, unit_begin: in
         A[target + 1] = unit_begin + parent - LOCAL if parent >= LOCAL else parent
         A[target + 2] = A[source + 2]
     C[COUNT + PAIRS] = first_pair + num_rows
-    row = C[FRAMES] + 8 * frame
+    row = C[FRAMES] + FRAME_WIDTH * frame
     hash_value = hash_rows(A, 3, C[PAIRS] + 3 * first_pair, num_rows)
     A[row] = first_pair
     A[row + 1] = num_rows
@@ -112,7 +115,7 @@ def _find_or_append(A: Arena, C: Control, num_rows: int) -> int:
         entry = int(A[C[FRAME_SLOTS] + slot]) - 1
         if entry % 2 == 0:
             frame = entry // 2
-            row = C[FRAMES] + 8 * frame
+            row = C[FRAMES] + FRAME_WIDTH * frame
             if (
                 A[row + 4] == hash_value
                 and A[row + 1] == num_rows
@@ -134,7 +137,7 @@ def _intern_acyclic(A: Arena, C: Control, provisional: int) -> None:
     frame = _find_or_append(A, C, drop_covered(A, C, 0, num_rows, 0))
     if C[FULL] == 0:
         _settle_clamped(A, C, frame)
-        A[C[PROVISIONAL] + 7 * provisional + 3] = frame
+        A[C[PROVISIONAL] + PROVISIONAL_WIDTH * provisional + 3] = frame
 
 
 @inner
@@ -156,7 +159,7 @@ def _clamped_count(A: Arena, C: Control, loop: int, count: int) -> int:
 @inner
 def _settle_clamped(A: Arena, C: Control, frame: int) -> None:
     """Finds the frame's clamped form: the same with counts and parents clamped. Its parents' are settled already."""
-    row = C[FRAMES] + 8 * frame
+    row = C[FRAMES] + FRAME_WIDTH * frame
     if A[row + 7] != UNKNOWN:
         return
     num_rows = int(A[row + 1])
@@ -168,7 +171,7 @@ def _settle_clamped(A: Arena, C: Control, frame: int) -> None:
         pair = C[PAIRS] + 3 * (A[row] + i)
         target = C[SORTED] + 3 * i
         return_state = int(A[pair])
-        parent = int(A[C[FRAMES] + 8 * A[pair + 1] + 7])
+        parent = int(A[C[FRAMES] + FRAME_WIDTH * A[pair + 1] + 7])
         count = int(A[pair + 2])
         if return_state >= C[NUM_STATES]:
             count = _clamped_count(A, C, return_state - C[NUM_STATES], count)
@@ -182,18 +185,18 @@ def _settle_clamped(A: Arena, C: Control, frame: int) -> None:
         clamped = _find_or_append(A, C, num_rows)
         if C[FULL] != 0:
             return
-        A[C[FRAMES] + 8 * clamped + 7] = clamped
+        A[C[FRAMES] + FRAME_WIDTH * clamped + 7] = clamped
     A[row + 7] = clamped
 
 
 @inner
 def _unit_equals(A: Arena, C: Control, first: int, size: int, unit_begin: int) -> bool:
     """Whether a stored unit has the canonical form of the new one."""
-    if A[C[FRAMES] + 8 * unit_begin + 3] != size:
+    if A[C[FRAMES] + FRAME_WIDTH * unit_begin + 3] != size:
         return False
     for k in range(size):
-        member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
-        frame = C[FRAMES] + 8 * (unit_begin + k)
+        member = C[PROVISIONAL] + PROVISIONAL_WIDTH * A[C[STACK] + 3 * (first + k) + 2]
+        frame = C[FRAMES] + FRAME_WIDTH * (unit_begin + k)
         if A[frame + 1] != A[member + 2]:
             return False
         for i in range(A[member + 2]):
@@ -216,28 +219,28 @@ def _intern_cyclic(A: Arena, C: Control, first: int, size: int) -> None:
         while j > 0:
             left = C[STACK] + 3 * (first + j - 1) + 2
             right = C[STACK] + 3 * (first + j) + 2
-            if A[C[PROVISIONAL] + 7 * A[left]] <= A[C[PROVISIONAL] + 7 * A[right]]:
+            if A[C[PROVISIONAL] + PROVISIONAL_WIDTH * A[left]] <= A[C[PROVISIONAL] + PROVISIONAL_WIDTH * A[right]]:
                 break
             held = A[left]
             A[left] = A[right]
             A[right] = held
             j -= 1
     for k in range(size):
-        A[C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2] + 6] = k
+        A[C[PROVISIONAL] + PROVISIONAL_WIDTH * A[C[STACK] + 3 * (first + k) + 2] + 6] = k
     num_rows = 0
     for k in range(size):
         provisional = int(A[C[STACK] + 3 * (first + k) + 2])
         num_member_rows = _canonical_pairs(A, C, provisional, num_rows)
         if num_member_rows < 0:
             return
-        member = C[PROVISIONAL] + 7 * provisional
+        member = C[PROVISIONAL] + PROVISIONAL_WIDTH * provisional
         A[member + 1] = num_rows
         A[member + 2] = num_member_rows
         num_rows += num_member_rows
     hash_value = mix(5, size)
     is_cyclic = size > 1
     for k in range(size):
-        member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
+        member = C[PROVISIONAL] + PROVISIONAL_WIDTH * A[C[STACK] + 3 * (first + k) + 2]
         A[member + 2] = drop_covered(A, C, int(A[member + 1]), int(A[member + 2]), first)
         rows = C[SORTED] + 3 * A[member + 1]
         hash_value = hash_rows(A, hash_value, rows, int(A[member + 2]))
@@ -245,7 +248,7 @@ def _intern_cyclic(A: Arena, C: Control, first: int, size: int) -> None:
             is_cyclic = is_cyclic or A[rows + 3 * i + 1] >= LOCAL
     if not is_cyclic:
         # What made it cyclic was covered: left recursion that adds nothing.
-        member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * first + 2]
+        member = C[PROVISIONAL] + PROVISIONAL_WIDTH * A[C[STACK] + 3 * first + 2]
         frame = _find_or_append(A, C, int(A[member + 2]))
         if C[FULL] == 0:
             _settle_clamped(A, C, frame)
@@ -259,7 +262,7 @@ def _intern_cyclic(A: Arena, C: Control, first: int, size: int) -> None:
         entry = int(A[C[FRAME_SLOTS] + slot]) - 1
         if entry % 2 == 1:
             known = entry // 2
-            if A[C[FRAMES] + 8 * known + 5] == hash_value and _unit_equals(A, C, first, size, known):
+            if A[C[FRAMES] + FRAME_WIDTH * known + 5] == hash_value and _unit_equals(A, C, first, size, known):
                 unit_begin = known
                 found = True
         slot = (slot + 1) & last_slot
@@ -267,30 +270,30 @@ def _intern_cyclic(A: Arena, C: Control, first: int, size: int) -> None:
         if not _has_room(C, size, num_rows):
             return
         for k in range(size):
-            member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2]
+            member = C[PROVISIONAL] + PROVISIONAL_WIDTH * A[C[STACK] + 3 * (first + k) + 2]
             append_frame(A, C, int(A[member + 1]), int(A[member + 2]), unit_begin, size)
             # Counts inside a cycle are left as they are: its masks are right, only not shared.
-            A[C[FRAMES] + 8 * (unit_begin + k) + 7] = unit_begin + k
-        A[C[FRAMES] + 8 * unit_begin + 5] = hash_value
+            A[C[FRAMES] + FRAME_WIDTH * (unit_begin + k) + 7] = unit_begin + k
+        A[C[FRAMES] + FRAME_WIDTH * unit_begin + 5] = hash_value
         insert_slot(A, C, FRAME_SLOTS, hash_value, 2 * unit_begin + 2)
     for k in range(size):
-        A[C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (first + k) + 2] + 3] = unit_begin + k
+        A[C[PROVISIONAL] + PROVISIONAL_WIDTH * A[C[STACK] + 3 * (first + k) + 2] + 3] = unit_begin + k
 
 
 @inner
 def _refers_to_itself(A: Arena, C: Control, provisional: int) -> bool:
-    link = int(A[C[PROVISIONAL] + 7 * provisional + 1])
+    link = int(A[C[PROVISIONAL] + PROVISIONAL_WIDTH * provisional + 1])
     while link >= 0:
-        if A[C[LINKS] + 5 * link + 1] == -(provisional + 1):
+        if A[C[LINKS] + LINK_WIDTH * link + 1] == -(provisional + 1):
             return True
-        link = int(A[C[LINKS] + 5 * link + 3])
+        link = int(A[C[LINKS] + LINK_WIDTH * link + 3])
     return False
 
 
 @inner
 def intern_frames_from(A: Arena, C: Control, root: int) -> None:
     """Interns the provisional frame `root` and all provisional frames it can return to."""
-    if A[C[PROVISIONAL] + 7 * root + 4] != 0:
+    if A[C[PROVISIONAL] + PROVISIONAL_WIDTH * root + 4] != 0:
         return
     stack = C[STACK]
     # Two stacks in one table: columns 0 and 1 hold the search path, column 2 the members of open components. Both are
@@ -302,23 +305,23 @@ def intern_frames_from(A: Arena, C: Control, root: int) -> None:
     num_open = 0
     num_visited = 1
     A[stack] = root
-    A[stack + 1] = A[C[PROVISIONAL] + 7 * root + 1]
+    A[stack + 1] = A[C[PROVISIONAL] + PROVISIONAL_WIDTH * root + 1]
     A[stack + 2] = root
     num_open = 1
-    A[C[PROVISIONAL] + 7 * root + 4] = 1
-    A[C[PROVISIONAL] + 7 * root + 5] = 1
+    A[C[PROVISIONAL] + PROVISIONAL_WIDTH * root + 4] = 1
+    A[C[PROVISIONAL] + PROVISIONAL_WIDTH * root + 5] = 1
     while path_length > 0:
         top = stack + 3 * (path_length - 1)
         provisional = int(A[top])
-        member = C[PROVISIONAL] + 7 * provisional
+        member = C[PROVISIONAL] + PROVISIONAL_WIDTH * provisional
         link = int(A[top + 1])
         if link >= 0:
-            A[top + 1] = A[C[LINKS] + 5 * link + 3]
-            parent = int(A[C[LINKS] + 5 * link + 1])
+            A[top + 1] = A[C[LINKS] + LINK_WIDTH * link + 3]
+            parent = int(A[C[LINKS] + LINK_WIDTH * link + 1])
             if parent >= 0:
                 continue
             other = -parent - 1
-            other_row = C[PROVISIONAL] + 7 * other
+            other_row = C[PROVISIONAL] + PROVISIONAL_WIDTH * other
             if A[other_row + 4] == 0:
                 num_visited += 1
                 A[other_row + 4] = num_visited
@@ -333,7 +336,7 @@ def intern_frames_from(A: Arena, C: Control, root: int) -> None:
             continue
         path_length -= 1
         if path_length > 0:
-            caller = C[PROVISIONAL] + 7 * A[stack + 3 * (path_length - 1)]
+            caller = C[PROVISIONAL] + PROVISIONAL_WIDTH * A[stack + 3 * (path_length - 1)]
             if A[member + 5] < A[caller + 5]:
                 A[caller + 5] = A[member + 5]
         if A[member + 5] != A[member + 4]:

@@ -6,11 +6,13 @@ from infernix.matching.arena import (
     ACCEPT_STATE,
     CAPACITY,
     CONFIGURATION_SLOTS,
+    CONFIGURATION_WIDTH,
     CONFIGURATIONS,
     COUNT,
     DEAD,
     FLAGS,
     FRAME_SLOTS,
+    FRAME_WIDTH,
     FRAMES,
     FULL,
     ITEMS,
@@ -24,6 +26,7 @@ from infernix.matching.arena import (
     NUM_STATES,
     PAIRS,
     PROVISIONAL,
+    PROVISIONAL_WIDTH,
     ROOT_FRAME,
     RULES,
     SORTED,
@@ -62,7 +65,7 @@ def intern_step(A: Arena, C: Control) -> int:
             frame = int(A[item + 1])
             target = C[SORTED] + 3 * num_items
             A[target] = A[item]
-            A[target + 1] = frame if frame >= 0 else A[C[PROVISIONAL] + 7 * (-frame - 1) + 3]
+            A[target + 1] = frame if frame >= 0 else A[C[PROVISIONAL] + PROVISIONAL_WIDTH * (-frame - 1) + 3]
             A[target + 2] = 0
             num_items += 1
     if num_items == 0 and C[MAY_END] == 0:
@@ -79,7 +82,7 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
     slot = hash_value & last_slot
     while A[C[CONFIGURATION_SLOTS] + slot] != 0:
         configuration = int(A[C[CONFIGURATION_SLOTS] + slot]) - 1
-        row = C[CONFIGURATIONS] + 7 * configuration
+        row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
         if A[row + 3] == hash_value and A[row + 1] == num_items and A[row + 2] == C[MAY_END]:
             first_item = C[ITEMS] + 2 * A[row]
             same = True
@@ -102,7 +105,7 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
         A[C[ITEMS] + 2 * (first_row + i)] = A[rows + 3 * i]
         A[C[ITEMS] + 2 * (first_row + i) + 1] = A[rows + 3 * i + 1]
     C[COUNT + ITEMS] = first_row + num_items
-    row = C[CONFIGURATIONS] + 7 * configuration
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     A[row] = first_row
     A[row + 1] = num_items
     A[row + 2] = C[MAY_END]
@@ -117,7 +120,7 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
 @inner
 def _set_loop(A: Arena, C: Control, configuration: int) -> None:
     """Notes the largest set of atoms that some item goes round on, and for how many characters it can."""
-    row = C[CONFIGURATIONS] + 7 * configuration
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     best_set = 0
     best_left = 0
     for item_row in range(A[row], A[row] + A[row + 1]):
@@ -130,7 +133,7 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
         body = int(A[C[STATE_LOOPS] + 2 * state + 1])
         if body == 0 or body < best_set:
             continue
-        frame = C[FRAMES] + 8 * A[item + 1]
+        frame = C[FRAMES] + FRAME_WIDTH * A[item + 1]
         for pair_row in range(A[frame], A[frame] + A[frame + 1]):
             pair = C[PAIRS] + 3 * pair_row
             if A[pair] < C[NUM_STATES]:
@@ -151,10 +154,10 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
 @kernel
 def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
     """The configuration with the same mask that stands for all that differ in far away bounds only, or STOPPED."""
-    known = int(A[C[CONFIGURATIONS] + 7 * configuration + 6])
+    known = int(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 6])
     if known != UNKNOWN:
         return known
-    row = C[CONFIGURATIONS] + 7 * configuration
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     num_items = int(A[row + 1])
     if num_items > C[CAPACITY + SORTED]:
         C[FULL] = SORTED + 1
@@ -164,7 +167,7 @@ def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
         item = C[ITEMS] + 2 * (A[row] + i)
         target = C[SORTED] + 3 * i
         A[target] = A[item]
-        A[target + 1] = A[C[FRAMES] + 8 * A[item + 1] + 7]
+        A[target + 1] = A[C[FRAMES] + FRAME_WIDTH * A[item + 1] + 7]
         A[target + 2] = 0
         changed = changed or A[target + 1] != A[item + 1]
     clamped = configuration
@@ -173,8 +176,8 @@ def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
         clamped = _intern_configuration(A, C, sort_rows(A, C, 0, num_items))
         if C[FULL] != 0:
             return STOPPED
-        A[C[CONFIGURATIONS] + 7 * clamped + 6] = clamped
-    A[C[CONFIGURATIONS] + 7 * configuration + 6] = clamped
+        A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * clamped + 6] = clamped
+    A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 6] = clamped
     return clamped
 
 
@@ -198,10 +201,10 @@ def rebuild_slots(A: Arena, C: Control) -> None:
         for slot in range(C[CAPACITY + table]):
             A[C[table] + slot] = 0
     for configuration in range(1, C[COUNT + CONFIGURATIONS]):
-        hash_value = int(A[C[CONFIGURATIONS] + 7 * configuration + 3])
+        hash_value = int(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 3])
         insert_slot(A, C, CONFIGURATION_SLOTS, hash_value, configuration + 1)
     for frame in range(C[COUNT + FRAMES]):
-        row = C[FRAMES] + 8 * frame
+        row = C[FRAMES] + FRAME_WIDTH * frame
         insert_slot(A, C, FRAME_SLOTS, int(A[row + 4]), 2 * frame + 1)
         if A[row + 5] != 0:
             insert_slot(A, C, FRAME_SLOTS, int(A[row + 5]), 2 * frame + 2)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from infernix.matching.arena import (
     CLASS_OF,
+    CONFIGURATION_WIDTH,
     CONFIGURATIONS,
     DEAD,
     FULL,
@@ -46,7 +47,7 @@ def _step(A: Arena, C: Control, configuration: int, byte: int) -> int:
     if known != UNKNOWN:
         return known
     begin_step(A, C)
-    row = C[CONFIGURATIONS] + 7 * configuration
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     first_item = A[row]
     for item in range(first_item, first_item + A[row + 1]):
         add_byte_targets(A, C, C[ITEMS] + 2 * item, byte_class)
@@ -98,7 +99,7 @@ def advance(
             break
     if len(membership) == 0:
         return after_bytes
-    row = C[CONFIGURATIONS] + 7 * configuration
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     first_item = A[row]
     begin_step(A, C)
     found = False
@@ -112,7 +113,7 @@ def advance(
                 found = True
     if not found:
         return after_bytes
-    after_row = C[CONFIGURATIONS] + 7 * after_bytes
+    after_row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * after_bytes
     first_item = A[after_row]
     for item_row in range(first_item, first_item + A[after_row + 1]):
         item = C[ITEMS] + 2 * item_row
@@ -123,14 +124,14 @@ def advance(
 @inner
 def _loop_atoms(A: Arena, C: Control, configuration: int) -> int:
     """The atoms that `configuration` goes round on, as bits."""
-    words = C[LOOP_SETS] + 2 * A[C[CONFIGURATIONS] + 7 * configuration + 4]
+    words = C[LOOP_SETS] + 2 * A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 4]
     return (int(A[words]) & 0xFFFFFFFF) | (int(A[words + 1]) << 32)
 
 
 @kernel
 def loop_of(A: Arena, C: Control, configuration: int) -> tuple[int, int]:
     """The atoms that `configuration` goes round on, as bits, and for how many characters it can."""
-    return _loop_atoms(A, C, configuration), int(A[C[CONFIGURATIONS] + 7 * configuration + 5])
+    return _loop_atoms(A, C, configuration), int(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 5])
 
 
 @kernel
@@ -170,7 +171,7 @@ def fill_text_bits(
         last_child = nodes[node + 1, FIRST_CHILD]
         last_token = nodes[node, NEXT_TOKEN]
         if first_child != last_child:
-            num_left = A[C[CONFIGURATIONS] + 7 * following + 5]
+            num_left = A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * following + 5]
             fits = nodes[node, MAX_CHARACTERS_BELOW] <= num_left
             if fits and atoms_below[node] & ~_loop_atoms(A, C, following) == 0:
                 last_token = nodes[node, LAST_TOKEN]
@@ -188,7 +189,7 @@ def fill_text_bits(
 @kernel
 def collect_token_sets(A: Arena, C: Control, configuration: int, marked: NDArray[np.uint8]) -> None:
     """Marks the token sets that token edges of `configuration` carry; marked: [num_sets]."""
-    row = C[CONFIGURATIONS] + 7 * configuration
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     first_item = A[row]
     for item_row in range(first_item, first_item + A[row + 1]):
         state = A[C[ITEMS] + 2 * item_row]

@@ -12,9 +12,11 @@ from __future__ import annotations
 from infernix.matching.arena import (
     CAPACITY,
     COVERINGS,
+    FRAME_WIDTH,
     FRAMES,
     PAIRS,
     PROVISIONAL,
+    PROVISIONAL_WIDTH,
     RELATION,
     SORTED,
     STACK,
@@ -37,9 +39,9 @@ MAX_ROWS_COMPARED = 64
 def _rows_of(A: Arena, C: Control, frame: int, unit: int) -> tuple[int, int]:
     """Arena offset and number of a frame's pairs; `unit` is the first stack row of the members of LOCAL frames."""
     if frame >= LOCAL:
-        member = C[PROVISIONAL] + 7 * A[C[STACK] + 3 * (unit + frame - LOCAL) + 2]
+        member = C[PROVISIONAL] + PROVISIONAL_WIDTH * A[C[STACK] + 3 * (unit + frame - LOCAL) + 2]
         return int(C[SORTED] + 3 * A[member + 1]), int(A[member + 2])
-    row = C[FRAMES] + 8 * frame
+    row = C[FRAMES] + FRAME_WIDTH * frame
     return int(C[PAIRS] + 3 * A[row]), int(A[row + 1])
 
 

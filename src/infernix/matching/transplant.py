@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from infernix.matching.arena import (
     CAPACITY,
+    CONFIGURATION_WIDTH,
     CONFIGURATIONS,
     COUNT,
+    FRAME_WIDTH,
     FRAMES,
     FULL,
     ITEMS,
@@ -17,6 +19,7 @@ from infernix.matching.arena import (
     NO_FRAME,
     PAIRS,
     PROVISIONAL,
+    PROVISIONAL_WIDTH,
     ROOT_FRAME,
     STOPPED,
     Arena,
@@ -62,15 +65,15 @@ def transplant(
     begin_step(A, C)
     for i in range(len(places)):
         places[i] = -1
-    row = old_control[CONFIGURATIONS] + 7 * configuration
+    row = old_control[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     for item_row in range(old_arena[row], old_arena[row] + old_arena[row + 1]):
         item = old_control[ITEMS] + 2 * item_row
         reference = _provisional_of(A, C, int(old_arena[item + 1]), places, order)
         add_item(A, C, int(old_arena[item]), reference)
     done = 0
     while done < C[COUNT + PROVISIONAL] and C[FULL] == 0 and C[LIMIT] == 0:
-        frame_row = old_control[FRAMES] + 8 * order[done]
-        member = C[PROVISIONAL] + 7 * done
+        frame_row = old_control[FRAMES] + FRAME_WIDTH * order[done]
+        member = C[PROVISIONAL] + PROVISIONAL_WIDTH * done
         A[member] = order[done] - old_arena[frame_row + 2]
         A[member + 1] = -1
         A[member + 2] = 0
