@@ -16,11 +16,11 @@ from infernix.matching.masks import VocabularyIndex
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
 NOTICE_SECONDS = 1.0
-NOTICE = "Compiling the matching kernels, once per installation: about 20 seconds ..."
+NOTICE = "Compiling the matching kernels, once per installation: about half a minute ..."
 
 
 def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
-    """Compiles every kernel, or loads it from the cache on disk: about 20 seconds once per installation.
+    """Compiles every kernel, or loads it from the cache on disk: about half a minute once per installation.
 
     Runs a small grammar with recursion, a token terminal, an automaton and enough growth to call each kernel with the
     argument types that requests use. Safe to call from a background thread, and again. `progress` receives one line,
