@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from infernix.grammar.unicode import utf8_sequences
 from infernix.matching import arena
-from infernix.matching.atoms import ATOM_RANGES
+from infernix.matching.atoms import ATOM_OF_ASCII, ATOM_RANGES, NUM_ASCII_ATOMS
 from infernix.matching.network import Network
+
+# ASCII bytes atom by atom, and where each atom's begin.
+_BYTES_BY_ATOM = np.argsort(ATOM_OF_ASCII, kind="stable")
+_FIRST_BYTES = np.searchsorted(ATOM_OF_ASCII[_BYTES_BY_ATOM], np.arange(NUM_ASCII_ATOMS))
 
 _ENCODINGS = tuple(tuple(utf8_sequences(ranges)) for ranges in ATOM_RANGES)
 
@@ -20,13 +24,10 @@ _ENCODINGS = tuple(tuple(utf8_sequences(ranges)) for ranges in ATOM_RANGES)
 def loop_tables(network: Network) -> dict[int, NDArray[np.int32]]:
     """The tables STATE_LOOPS and LOOP_SETS; set 0 is empty, and a set with more atoms has a higher number."""
     steps = _Steps(network)
-    own_sets = dict.fromkeys(steps.states_with_self_loop(), 0)
-    for state in own_sets:
-        own_sets[state] = steps.atoms_leading(state, {state})
+    own_sets = steps.atoms_leading_back(steps.states_with_self_loop())
     rules = network.tables[arena.RULES].reshape(-1, 2)
     bodies = {int(rules[rule, 0]) for rule in network.tables[arena.LOOPS].reshape(-1, 4)[:, 2]}
-    finals = {int(state) for state in np.flatnonzero(network.tables[arena.FLAGS] & arena.FINAL)}
-    body_sets = {state: steps.atoms_leading(state, finals) for state in bodies}
+    body_sets = steps.atoms_leading_into(sorted(bodies), network.tables[arena.FLAGS] & arena.FINAL != 0)
     distinct = sorted({0, *own_sets.values(), *body_sets.values()}, key=lambda atoms: (atoms.bit_count(), atoms))
     numbers = {atoms: number for number, atoms in enumerate(distinct)}
     state_loops = np.zeros((network.num_states, 2), np.int32)
@@ -60,11 +61,30 @@ class _Steps:
         beyond[candidates] = third == candidates
         return [int(state) for state in np.flatnonzero(direct | beyond)]
 
-    def atoms_leading(self, state: int, targets: set[int]) -> int:
-        """The set of atoms, as bits, all of whose characters lead from `state` into `targets`."""
+    def atoms_leading_back(self, states: list[int]) -> dict[int, int]:
+        """By state the set of atoms, as bits, all of whose characters lead back to it."""
+        leads = self._delta[states][:, self._class_of[:128]]
+        found = _sets_of_ascii_atoms(leads == np.array(states, np.int32)[:, None])
+        return {
+            state: atoms | self._atoms_beyond_ascii(state, {state}) for state, atoms in zip(states, found, strict=True)
+        }
+
+    def atoms_leading_into(self, states: list[int], is_target: NDArray[np.bool_]) -> dict[int, int]:
+        """By state the set of atoms, as bits, all of whose characters lead into target states."""
+        leads = self._delta[states][:, self._class_of[:128]]
+        found = _sets_of_ascii_atoms((leads >= 0) & is_target[leads])
+        targets = set(np.flatnonzero(is_target).tolist())
+        return {
+            state: atoms | self._atoms_beyond_ascii(state, targets) for state, atoms in zip(states, found, strict=True)
+        }
+
+    def _atoms_beyond_ascii(self, state: int, targets: set[int]) -> int:
         atoms = 0
-        for atom, encodings in enumerate(_ENCODINGS):
-            if all(self._encoding_leads(state, encoding, targets) for encoding in encodings):
+        for atom in range(NUM_ASCII_ATOMS, len(ATOM_RANGES)):
+            first_byte = _ENCODINGS[atom][0][0][0]
+            if self._delta[state, self._class_of[first_byte]] >= 0 and all(
+                self._encoding_leads(state, encoding, targets) for encoding in _ENCODINGS[atom]
+            ):
                 atoms |= 1 << atom
         return atoms
 
@@ -76,3 +96,10 @@ class _Steps:
             if min(states) < 0:
                 return False
         return states <= targets
+
+
+def _sets_of_ascii_atoms(leads: NDArray[np.bool_]) -> list[int]:
+    """leads: bool [num_states, 128], by first byte; the atoms within ASCII of which every byte leads, as bits."""
+    of_atom = np.logical_and.reduceat(leads[:, _BYTES_BY_ATOM], _FIRST_BYTES, axis=1)
+    sets: list[int] = (of_atom @ (np.int64(1) << np.arange(NUM_ASCII_ATOMS))).tolist()
+    return sets
