@@ -121,7 +121,8 @@ class Matcher:
 
         Never called by `confirm`, which must not fail.
         """
-        if len(self._path) == 1 and not self._marks and not self.is_terminated:
+        is_committed = not self._marks and self._preview_begin is None
+        if is_committed and not self.is_terminated:
             self._path[0], self._epoch = self._grammar.move(self._path[0], self._epoch)
 
     def _keep(self, length: int) -> None:
@@ -200,12 +201,17 @@ class Matcher:
 
         A terminated matcher has no next token; asking it is a RuntimeError.
         """
-        if self._epoch.is_full and self._preview_begin is None:
+        configuration = self._open_position()
+        return self._fill(configuration, self._companion_states[-1] if self._companion_states else None, row)
+
+    def _open_position(self) -> int:
+        """The configuration whose next token is asked for."""
+        if self._epoch.is_full:
             self._leave_epoch()
         configuration = self._path[-1]
         if configuration == _TERMINATED:
             raise RuntimeError("a terminated matcher has no next token")
-        return self._fill(configuration, self._companion_states[-1] if self._companion_states else None, row)
+        return configuration
 
     def _fill(self, configuration: int, companion_state: Hashable, row: NDArray[np.int32]) -> bool:
         is_alive = self._epoch.copy_row(configuration, row)
@@ -222,11 +228,7 @@ class Matcher:
         """
         if self._preview_begin is not None:
             raise RuntimeError("a preview is pending: confirm or discard it before looking ahead")
-        if self._epoch.is_full:
-            self._leave_epoch()
-        configuration = self._path[-1]
-        if configuration == _TERMINATED:
-            raise RuntimeError("a terminated matcher has no next token")
+        configuration = self._open_position()
         # Positions are values, so walking along the drafts takes nothing from the matcher's own state.
         companion_state = self._companion_states[-1] if self._companion is not None else None
         num_ready = 0

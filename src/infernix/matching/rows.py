@@ -72,7 +72,7 @@ class RowStore:
 
     def __init__(self, num_mask_words: int, max_bytes: int = DEFAULT_ROW_BYTES) -> None:
         self._row_bytes = num_mask_words * 4 + _PAGE_BYTES
-        self._max_rows = max(2, max_bytes // max(self._row_bytes, 1))
+        self._max_rows = max(2, max_bytes // self._row_bytes)
         self._rows: dict[int, MaskRow] = {}
         self._free_numbers: list[int] = []
         self._lock = threading.Lock()
