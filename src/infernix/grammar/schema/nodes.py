@@ -62,20 +62,30 @@ class NumberNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression that is searched in a string: the text of the keyword at `place`."""
+
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class StringNode:
-    """Strings of min_length..max_length Unicode characters."""
+    """Strings of min_length..max_length Unicode characters in which each of `patterns` is found."""
 
     min_length: int = 0
     max_length: int | None = None
+    patterns: tuple[Pattern, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayNode:
-    """Arrays of min_items..max_items elements, each of position `items`."""
+    """Arrays of min_items..max_items elements: the first ones of the positions `prefix`, all others of `items`."""
 
     items: int
     min_items: int = 0
     max_items: int | None = None
+    prefix: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
