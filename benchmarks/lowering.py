@@ -14,6 +14,8 @@ from infernix.grammar import ir
 from infernix.grammar.decimals import integer_range
 from infernix.grammar.json_values import CANONICAL_CHARACTER, NULL, QUOTE, JsonRules, canonical_string
 from infernix.grammar.regex import parse_regex
+from infernix.grammar.schema.arrays import lower_array
+from infernix.grammar.schema.nodes import ArrayNode
 from infernix.grammar.schema.objects import Member, lower_object
 
 Schema = Mapping[str, Any]
@@ -84,7 +86,8 @@ class _Lowering:
             case "array":
                 self._expect(keywords, "type", "items", "minItems", "maxItems")
                 item = self.builder.add("items", self.expression(schema["items"]))
-                return self._rules.enclosed("[", item, "]", schema.get("minItems", 0), schema.get("maxItems"))
+                node = ArrayNode(0, schema.get("minItems", 0), schema.get("maxItems"))
+                return lower_array(node, [], item, self._rules)
             case "object":
                 return self._object(schema, keywords)
         raise ValueError(f"not lowered: {schema!r}")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 
 import pytest
 
@@ -10,6 +12,7 @@ from infernix.errors import (
     InternalError,
     InvalidChoice,
     InvalidGrammar,
+    InvalidJsonSchema,
     InvalidOptions,
     RequestError,
     TextLocation,
@@ -69,3 +72,21 @@ def test_messages_hold_the_place() -> None:
 
 def test_an_excerpt_can_be_printed_and_moves_no_caret() -> None:
     assert TextLocation(1, 4, "a\x1b\ud800d\x00").excerpt() == "a\ufffd\ufffdd\ufffd\n   ^"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnsupportedJsonSchema("the keyword 'x' is not supported", "/a/x"),
+        InvalidJsonSchema("not valid JSON", location=TextLocation(1, 2, "{x")),
+        InvalidGrammar("no rule", TextLocation(1, 1, "x")),
+        InvalidChoice("not a string", 3),
+        InvalidOptions("out of range", field="top_k"),
+        InfernixError("plain"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_survive_copying_and_pickling(error: InfernixError) -> None:
+    for twin in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+        assert type(twin) is type(error)
+        assert (str(twin), twin.args, vars(twin)) == (str(error), error.args, vars(error))

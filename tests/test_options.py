@@ -105,6 +105,27 @@ def test_a_schema_that_holds_itself_is_refused() -> None:
         OutputConstraint.json_schema(schema)
 
 
+def test_keywords_to_ignore_are_a_set_of_names() -> None:
+    constraint = OutputConstraint.json_schema({}, ignore_keywords=["format", "x", "format"])
+    assert constraint.ignore_keywords == frozenset({"format", "x"})
+    assert constraint == OutputConstraint.json_schema("{}", ignore_keywords=("x", "format"))
+    assert constraint != OutputConstraint.json_schema("{}")
+    assert OutputConstraint.json_schema(Person, ignore_keywords=["title"]).ignore_keywords == frozenset({"title"})
+
+
+@pytest.mark.parametrize("names", ["format", 1, None, [1]])
+def test_keywords_to_ignore_must_be_names(names: Any) -> None:
+    with pytest.raises(InvalidOptions) as caught:
+        OutputConstraint.json_schema("{}", ignore_keywords=names)
+    assert caught.value.field == "ignore_keywords"
+
+
+def test_only_a_schema_has_keywords() -> None:
+    with pytest.raises(InvalidOptions) as caught:
+        OutputConstraint(ConstraintKind.REGEX, "a", ignore_keywords=frozenset({"format"}))
+    assert caught.value.field == "ignore_keywords"
+
+
 def test_choices_keep_their_bytes_and_their_order() -> None:
     constraint = OutputConstraint.choice(iter(["b ", "", "é", "b "]))
     assert constraint == OutputConstraint(ConstraintKind.CHOICE, choices=("b ", "", "é", "b "))

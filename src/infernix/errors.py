@@ -5,6 +5,7 @@
     │   ├── InvalidOptions            a field has a value that it cannot have, or two fields exclude each other
     │   ├── InvalidPrompt             the prompt or a message cannot be rendered
     │   ├── ContextLengthExceeded     the prompt leaves no room for a single new token
+    │   ├── ThinkingBudgetCapacity    the output budget has no room for the forced end of thinking
     │   └── ConstraintError           the output constraint is at fault
     │       ├── InvalidGrammar        GBNF text that cannot be read
     │       ├── InvalidRegex          a regular expression that cannot be read, or asks for an unsupported feature
@@ -12,6 +13,7 @@
     │       ├── InvalidJsonSchema     a document that is not a JSON Schema
     │       ├── UnsupportedJsonSchema     a schema that would not be enforced to the letter
     │       ├── UnsatisfiableJsonSchema   a schema that no value satisfies
+    │       ├── InvalidToolConstraint tools, or the choice among them, that cannot be used
     │       ├── EmptyLanguage         a constraint to which no text belongs
     │       ├── ConstraintTooLarge    a named bound of the compiler or of the matcher was met
     │       └── ConstraintDeadEnd     no token of the vocabulary can continue the text
@@ -28,7 +30,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class InfernixError(Exception):
@@ -39,6 +41,14 @@ class InfernixError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: `args` is the finished text, which a constructor would finish once more."""
+        return _restored, (type(self), self.args), vars(self)
+
+
+def _restored(error_class: type[InfernixError], args: tuple[Any, ...]) -> InfernixError:
+    return error_class.__new__(error_class, *args)
 
 
 class RequestError(InfernixError):
@@ -68,6 +78,12 @@ class ContextLengthExceeded(RequestError):
     """The prompt fills the context: there is no position left to generate at."""
 
     code = "context_length_exceeded"
+
+
+class ThinkingBudgetCapacity(RequestError):
+    """The output budget has no room for the text that ends thinking and a token after it."""
+
+    code = "thinking_budget_capacity_insufficient"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +183,16 @@ class UnsatisfiableJsonSchema(_SchemaError):
     """A schema that no JSON value satisfies."""
 
     code = "unsatisfiable_json_schema"
+
+
+class InvalidToolConstraint(ConstraintError):
+    """Tools, or the choice among them, that cannot be used; `pointer` leads into the list of tools ("" for none)."""
+
+    code = "invalid_tool_constraint"
+
+    def __init__(self, message: str, pointer: str = "") -> None:
+        super().__init__(f"{message} at {pointer}" if pointer else message)
+        self.pointer = pointer
 
 
 class EmptyLanguage(ConstraintError):

@@ -9,6 +9,10 @@ from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from infernix.errors import InvalidChoice, InvalidJsonSchema, InvalidOptions
+from infernix.tools import ToolChoice
+
+MAX_STOP_STRINGS = 16
+MAX_STOP_STRING_CHARACTERS = 1024
 
 
 class ConstraintKind(StrEnum):
@@ -39,6 +43,7 @@ class OutputConstraint:
     kind: ConstraintKind
     source: str = ""
     choices: tuple[str, ...] = ()
+    ignore_keywords: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, ConstraintKind):
@@ -46,6 +51,11 @@ class OutputConstraint:
         _require_text(self.source, "source")
         if not isinstance(self.choices, tuple) or not all(isinstance(choice, str) for choice in self.choices):
             raise InvalidOptions("expected a tuple of strings", field="choices")
+        names = self.ignore_keywords
+        if not isinstance(names, frozenset) or not all(isinstance(name, str) for name in names):
+            raise InvalidOptions("expected a frozenset of strings", field="ignore_keywords")
+        if names and self.kind is not ConstraintKind.JSON_SCHEMA:
+            raise InvalidOptions("only a JSON Schema has keywords", field="ignore_keywords")
 
     @classmethod
     def grammar(cls, text: str) -> OutputConstraint:
@@ -58,13 +68,21 @@ class OutputConstraint:
         return cls(ConstraintKind.JSON_OBJECT)
 
     @classmethod
-    def json_schema(cls, schema: str | bool | Mapping[str, Any] | type[SchemaModel]) -> OutputConstraint:
+    def json_schema(
+        cls, schema: str | bool | Mapping[str, Any] | type[SchemaModel], *, ignore_keywords: Iterable[str] = ()
+    ) -> OutputConstraint:
         """A JSON Schema: its text, a parsed document, or a class with `model_json_schema()` (pydantic).
+
+        A schema with a keyword that is not enforced is refused, unless the keyword is one of `ignore_keywords`: those
+        have no effect. Enforced keywords cannot be ignored (InvalidOptions when the request is prepared).
 
         Raises InvalidJsonSchema for a document that JSON cannot express.
         """
+        if isinstance(ignore_keywords, str) or not isinstance(ignore_keywords, Iterable):
+            raise InvalidOptions("expected several names", field="ignore_keywords")
+        ignored = frozenset(ignore_keywords)
         if isinstance(schema, str):
-            return cls(ConstraintKind.JSON_SCHEMA, schema)
+            return cls(ConstraintKind.JSON_SCHEMA, schema, ignore_keywords=ignored)
         document: object = _schema_of_class(schema) if isinstance(schema, type) else schema
         if not isinstance(document, Mapping | bool):
             raise InvalidJsonSchema(f"a schema is a JSON object or a boolean, not {type(schema).__name__}")
@@ -72,7 +90,7 @@ class OutputConstraint:
             text = json.dumps(document, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidJsonSchema(f"the schema cannot be written as JSON: {error}") from error
-        return cls(ConstraintKind.JSON_SCHEMA, text)
+        return cls(ConstraintKind.JSON_SCHEMA, text, ignore_keywords=ignored)
 
     @classmethod
     def choice(cls, choices: Iterable[str]) -> OutputConstraint:
@@ -183,11 +201,29 @@ class RequestOptions:
     max_new_tokens   output budget, 0 or more; 0 processes the prompt only
     constraint       the shape of the content, or None for free text
     sampling         how tokens are drawn
+    tool_choice      how the prompt's tools may be called
+    thinking_budget  tokens that the model may think before it is made to answer; None: as many as it likes
+
+    Each of the following would break what a constraint promises, that of tool calls included, and is refused beside
+    one:
+
+    stop             up to MAX_STOP_STRINGS texts that end the output where they first come, in reasoning and content
+    stop_token_ids   tokens that end the output, beside the model's own
+    raw_output       the whole output is content: reasoning and tool calls stay in it as the model marks them
+    publish_special_tokens   the spelling of control tokens is published too
+    ignore_eos       the model's own end-of-sequence tokens do not end the output
     """
 
     max_new_tokens: int = 256
     constraint: OutputConstraint | None = None
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    tool_choice: ToolChoice = field(default_factory=ToolChoice)
+    thinking_budget: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    raw_output: bool = False
+    publish_special_tokens: bool = False
+    ignore_eos: bool = False
 
     def __post_init__(self) -> None:
         if self.max_new_tokens is None:
@@ -199,6 +235,40 @@ class RequestOptions:
             )
         if not isinstance(self.sampling, SamplingOptions):
             raise InvalidOptions(f"expected SamplingOptions, got {shown_value(self.sampling)}", field="sampling")
+        if not isinstance(self.tool_choice, ToolChoice):
+            raise InvalidOptions(f"expected a ToolChoice, got {shown_value(self.tool_choice)}", field="tool_choice")
+        _check_integer("thinking_budget", self.thinking_budget, 0, 2**31 - 1)
+        self._check_publication()
+
+    def _check_publication(self) -> None:
+        _check_stop_strings(self.stop)
+        if not isinstance(self.stop_token_ids, tuple):
+            raise InvalidOptions("expected a tuple of token ids", field="stop_token_ids")
+        for token in self.stop_token_ids:
+            if token is None:
+                raise InvalidOptions("expected an integer, got None", field="stop_token_ids")
+            _check_integer("stop_token_ids", token, 0, 2**31 - 1)
+        for name in ("raw_output", "publish_special_tokens", "ignore_eos"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidOptions(f"expected true or false, got {shown_value(getattr(self, name))}", field=name)
+        if self.raw_output and self.thinking_budget is not None:
+            raise InvalidOptions("raw output has no thinking apart from the rest", field="thinking_budget")
+
+
+def _check_stop_strings(stop: object) -> None:
+    if not isinstance(stop, tuple) or not all(isinstance(text, str) for text in stop):
+        raise InvalidOptions("expected a tuple of strings", field="stop")
+    if len(stop) > MAX_STOP_STRINGS:
+        raise InvalidOptions(f"{len(stop)} strings are more than {MAX_STOP_STRINGS}", field="stop")
+    for text in stop:
+        if not 1 <= len(text) <= MAX_STOP_STRING_CHARACTERS:
+            raise InvalidOptions(f"a stop string has 1..{MAX_STOP_STRING_CHARACTERS} characters", field="stop")
+        if not _is_unicode(text):
+            raise InvalidOptions("a stop string is Unicode: it holds a lone surrogate", field="stop")
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _check_number(name: str, value: float | None, low: float, high: float) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infernix.cli.arguments import bind_text_values, constraint_from, sampling_from
+from infernix.cli.arguments import bind_text_values, constraint_from, flag_of, sampling_from
 from infernix.cli.parser import build_parser
 from infernix.errors import InvalidOptions
 from infernix.options import ConstraintKind, OutputConstraint, SamplingOptions
@@ -58,6 +58,19 @@ def test_files_become_owned_source_text(tmp_path: Path) -> None:
     read = constraint_from(parse_generate("--json-schema-file", str(schema)))
     assert read is not None
     assert (read.kind, read.source) == (ConstraintKind.JSON_SCHEMA, '{"b": 1, "a": 2}')
+
+
+def test_keywords_to_ignore_go_with_a_schema(tmp_path: Path) -> None:
+    schema = tmp_path / "s.json"
+    schema.write_text('{"format": "date"}')
+    flags = ("--ignore-keyword", "format", "--ignore-keyword", "--x")
+    assert constraint_from(parse_generate("--json-schema-file", str(schema), *flags)) == OutputConstraint.json_schema(
+        '{"format": "date"}', ignore_keywords=["format", "--x"]
+    )
+    for others in (("--json-object",), ()):
+        with pytest.raises(InvalidOptions) as caught:
+            constraint_from(parse_generate(*others, *flags))
+        assert flag_of(caught.value.field) == "--ignore-keyword"
 
 
 def test_no_constraint_and_json_object() -> None:

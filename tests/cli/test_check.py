@@ -51,6 +51,17 @@ def test_refused_and_where(flag: str, source: str, place: str, capsys: Output, m
     assert place in errors
 
 
+def test_a_keyword_is_ignored_by_name_unless_it_is_enforced(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = '{"type": "string", "format": "date"}'
+    feed(monkeypatch, source)
+    assert main(["check", "--json-schema-file", "-", "--ignore-keyword", "format"]) == 0
+    assert capsys.readouterr() == ("accepted\n", "")
+    feed(monkeypatch, source)
+    assert main(["check", "--json-schema-file", "-", "--ignore-keyword", "type"]) == 2
+    message = "infernix: error: --ignore-keyword: 'type' is enforced and cannot be ignored\n"
+    assert capsys.readouterr() == ("", message)
+
+
 @pytest.mark.parametrize("model", [[], pytest.param(["--model", "smollm2"], marks=pytest.mark.real_model)])
 def test_compiling_the_kernels_is_announced(model: list[str], capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: progress("compiling"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from infernix.matching.matcher import LookAhead
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from support.mask_words import mask_words
 
@@ -48,6 +49,29 @@ class ScriptedMatcher:
         num_tokens = self._vocabulary.num_tokens
         row[:] = mask_words(filter(self.is_legal, range(num_tokens)), num_tokens)
         return bool(row.any())
+
+    def look_ahead(self, drafts: Sequence[int], rows: NDArray[np.int32]) -> LookAhead:
+        assert self._before_preview is None, "masks were asked for during a preview"
+        before = self._text, self._is_terminated
+        num_ready = 0
+        for position in range(len(drafts) + 1):
+            if not self.fill(rows[position]):
+                break
+            num_ready += 1
+            if position == len(drafts) or drafts[position] in self._vocabulary.eos_ids:
+                break
+            if not self.is_legal(drafts[position]):
+                break
+            self._text += self._vocabulary.token_bytes[drafts[position]]
+        self._text, self._is_terminated = before
+        return LookAhead(num_ready, 0)
+
+    def accept_bytes(self, data: bytes) -> bool:
+        extended = self._text + data
+        is_prefix = any(text.startswith(extended) for text in self._language)
+        if is_prefix:
+            self._text = extended
+        return is_prefix
 
     def preview(self, tokens: Sequence[int]) -> int:
         assert self._before_preview is None

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from infernix.frontend.framing import Framing
+from infernix.frontend.template_values import Conversation
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from infernix.models.model import SequenceCache
 from infernix.options import SamplingParameters
@@ -89,6 +91,10 @@ class ScriptedTokenizer:
     def num_tokens(self) -> int:
         return self._vocabulary.num_tokens
 
+    @property
+    def eos_ids(self) -> frozenset[int]:
+        return self._vocabulary.eos_ids
+
     def vocabulary(self) -> Vocabulary:
         return self._vocabulary
 
@@ -122,9 +128,11 @@ class ScriptedTemplate:
     def __init__(self, tokenizer: ScriptedTokenizer) -> None:
         self._tokenizer = tokenizer
 
-    def render(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    def render(self, conversation: Conversation) -> list[int]:
         return [
-            token for message in messages for token in self._tokenizer.encode(message["content"], allow_special=False)
+            token
+            for message in conversation.messages
+            for token in self._tokenizer.encode(message.content, allow_special=False)
         ]
 
 
@@ -135,6 +143,7 @@ def scripted_loaded(
     num_logits: int | None = None,
     max_context: int = 64,
     sampling_defaults: SamplingParameters | None = None,
+    framing: Framing | None = None,
 ) -> Any:
     """A loaded model, as `infernix.models.open_model` gives one."""
     tokenizer = ScriptedTokenizer(vocabulary)
@@ -142,6 +151,7 @@ def scripted_loaded(
         model=ScriptedModel(script, num_logits or vocabulary.num_tokens, max_context),
         tokenizer=tokenizer,
         template=ScriptedTemplate(tokenizer),
+        framing=framing or Framing(),
         sampling_defaults=sampling_defaults or SamplingParameters(temperature=0.0),
         name="scripted",
     )

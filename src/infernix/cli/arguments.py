@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from infernix.cli.files import InputFileError, display_name, read_text
+from infernix.errors import InvalidOptions
 from infernix.options import OutputConstraint, SamplingOptions
 
 # Their value is the next argument whatever it looks like: an expression may well start with a dash.
-_TEXT_FLAGS = frozenset({"--prompt", "--regex", "--choice"})
+_TEXT_FLAGS = frozenset({"--prompt", "--regex", "--choice", "--ignore-keyword"})
 
-_FLAG_OF_FIELD = {"max_new_tokens": "--max-new", "num_threads": "--threads"}
+_FLAG_OF_FIELD = {
+    "max_new_tokens": "--max-new",
+    "num_threads": "--threads",
+    "ignore_keywords": "--ignore-keyword",
+}
 
 
 class Once(argparse.Action):
@@ -43,21 +48,33 @@ def bind_text_values(arguments: Sequence[str]) -> list[str]:
 
 
 def add_constraint_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """The five forms of a constraint, of which one may be used."""
-    group = parser.add_argument_group("constraint (one of these)").add_mutually_exclusive_group(required=required)
+    """The five forms of a constraint, of which one may be used, and what goes with one of them."""
+    forms = parser.add_argument_group("constraint (one of these)")
+    group = forms.add_mutually_exclusive_group(required=required)
     group.add_argument("--grammar-file", metavar="FILE", action=Once, help="GBNF grammar with the entry rule root")
     group.add_argument("--json-schema-file", metavar="FILE", action=Once, help="JSON that this JSON Schema accepts")
     group.add_argument("--json-object", action="store_true", help="any JSON object")
     group.add_argument("--regex", metavar="REGEX", action=Once, help="text that the expression matches as a whole")
     group.add_argument("--choice", metavar="TEXT", action="append", help="exactly one of these; repeat the flag")
+    forms.add_argument(
+        "--ignore-keyword",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a keyword of the JSON Schema that is to have no effect instead of being refused; repeat the flag",
+    )
 
 
 def constraint_from(arguments: argparse.Namespace) -> OutputConstraint | None:
     """The constraint that the flags ask for; its source is read, not yet parsed."""
+    if arguments.ignore_keyword and arguments.json_schema_file is None:
+        raise InvalidOptions("only a JSON Schema has keywords", field="ignore_keywords")
     if arguments.grammar_file is not None:
         return OutputConstraint.grammar(read_text(arguments.grammar_file))
     if arguments.json_schema_file is not None:
-        return OutputConstraint.json_schema(read_text(arguments.json_schema_file))
+        return OutputConstraint.json_schema(
+            read_text(arguments.json_schema_file), ignore_keywords=arguments.ignore_keyword
+        )
     if arguments.json_object:
         return OutputConstraint.json_object()
     if arguments.regex is not None:

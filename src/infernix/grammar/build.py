@@ -15,6 +15,8 @@ from infernix.options import ConstraintKind, OutputConstraint
 def build_grammar(constraint: OutputConstraint, token_error: Callable[[int], str | None] | None = None) -> ir.Grammar:
     """The language of `constraint`; raises a ConstraintError that names the place.
 
+    InvalidOptions where the constraint asks to ignore a keyword of JSON Schema that is enforced.
+
     `token_error(id)` says why a grammar's text may not name a token, None where it may; without it (no vocabulary at
     hand) every id is taken.
     """
@@ -24,7 +26,7 @@ def build_grammar(constraint: OutputConstraint, token_error: Callable[[int], str
         case ConstraintKind.JSON_OBJECT:
             return json_object_grammar()
         case ConstraintKind.JSON_SCHEMA:
-            return parse_json_schema(constraint.source)
+            return parse_json_schema(constraint.source, ignore_keywords=constraint.ignore_keywords)
         case ConstraintKind.CHOICE:
             return build_choice(constraint.choices)
         case ConstraintKind.REGEX:

@@ -133,6 +133,11 @@ class GrammarBuilder:
     _names: list[str] = field(default_factory=list)
     _bodies: list[Expression | None] = field(default_factory=list)
 
+    @classmethod
+    def extending(cls, grammar: Grammar) -> GrammarBuilder:
+        """One that holds the rules of `grammar` already, under the same indices."""
+        return cls([rule.name for rule in grammar.rules], [rule.body for rule in grammar.rules])
+
     def declare(self, name: str) -> RuleReference:
         """A new rule without a body yet."""
         self._names.append(name)

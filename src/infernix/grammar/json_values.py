@@ -1,7 +1,8 @@
 """JSON text (RFC 8259) as grammar rules: whitespace, strings, numbers, and values of any shape.
 
 One slot of insignificant whitespace stands between two tokens: at most 32 characters, space, tab, line feed and
-carriage return counted together. None stands before or after a whole value.
+carriage return counted together; or, with `Spacing.TEMPLATE`, what chat templates write. None stands before or after a
+whole value.
 
 A context-free rule cannot say that the member names of one object differ from each other; where names are free, a
 name may therefore come twice.
@@ -9,11 +10,14 @@ name may therefore come twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 
 from infernix.grammar.decimals import INT64_MAX, INT64_MIN, integer_range, json_number
 from infernix.grammar.ir import (
+    EMPTY,
     Choice,
     Expression,
     Grammar,
@@ -121,26 +125,56 @@ ANY_CHARACTER: Expression = Choice(
 """One Unicode character inside a JSON string, in any spelling. A surrogate is escaped only as half of a pair."""
 
 
+class Spacing(Enum):
+    """What may stand between the tokens of JSON.
+
+    FREE       insignificant whitespace, in a bounded run
+    TEMPLATE   one space after each colon and comma and nothing else, as chat templates write the arguments of calls
+    """
+
+    FREE = "free"
+    TEMPLATE = "template"
+
+
 @dataclass(frozen=True)
 class JsonRules:
     """The shared rules of JSON inside one grammar; each comes into being when it is first asked for."""
 
     builder: GrammarBuilder
+    spacing: Spacing = Spacing.FREE
+    _shared: dict[Hashable, RuleReference] = field(default_factory=dict, compare=False)
+
+    def shared(self, key: Hashable, name: str, body: Callable[[], Expression]) -> RuleReference:
+        """The one rule for `key`; made from `body` when it is first asked for, and called `name` if that is no rule."""
+        rule = self._shared.get(key)
+        if rule is None:
+            expression = body()
+            rule = expression if isinstance(expression, RuleReference) else self.builder.add(name, expression)
+            self._shared[key] = rule
+        return rule
 
     @cached_property
-    def whitespace(self) -> RuleReference:
-        """The slot between two tokens."""
+    def whitespace(self) -> Expression:
+        """The slot between two tokens, the first of them neither a comma nor a colon."""
+        if self.spacing is Spacing.TEMPLATE:
+            return EMPTY
         return self.builder.add("whitespace", Repeat(_WHITESPACE, 0, MAX_WHITESPACE_RUN))
+
+    def whitespace_after(self, token: bytes) -> Expression:
+        """The slot behind `token`."""
+        if self.spacing is Spacing.TEMPLATE and token in (b",", b":"):
+            return Literal(b" ")
+        return self.whitespace
 
     @cached_property
     def colon(self) -> RuleReference:
         """What stands between the name of a member and its value."""
-        return self.builder.add("colon", Sequence((self.whitespace, Literal(b":"), self.whitespace)))
+        return self.builder.add("colon", Sequence((self.whitespace, Literal(b":"), self.whitespace_after(b":"))))
 
     @cached_property
     def next_name(self) -> RuleReference:
         """From the comma behind a member to the opening quote of the next one's name."""
-        return self.builder.add("comma", Sequence((Literal(b","), self.whitespace, QUOTE)))
+        return self.builder.add("comma", Sequence((Literal(b","), self.whitespace_after(b","), QUOTE)))
 
     @cached_property
     def string(self) -> RuleReference:
@@ -181,7 +215,7 @@ class JsonRules:
         """Any JSON object."""
         rule = self.builder.declare("object")
         self.__dict__["object"] = rule
-        self.builder.define(rule, self.enclosed("{", self.member(self.string, self.value), "}", 0, None))
+        self.builder.define(rule, self._enclosed("{", self.member(self.string, self.value), "}"))
         return rule
 
     @cached_property
@@ -189,25 +223,19 @@ class JsonRules:
         """Any JSON array."""
         rule = self.builder.declare("array")
         self.__dict__["array"] = rule
-        self.builder.define(rule, self.enclosed("[", self.value, "]", 0, None))
+        self.builder.define(rule, self._enclosed("[", self.value, "]"))
         return rule
 
     def member(self, name: Expression, value: Expression) -> Sequence:
         """One member of an object."""
         return Sequence((name, self.colon, value))
 
-    def enclosed(self, opening: str, item: Expression, closing: str, minimum: int, maximum: int | None) -> Sequence:
-        """From `minimum` to `maximum` (None: without bound) times `item`, separated by commas, in brackets."""
+    def _enclosed(self, opening: str, item: Expression, closing: str) -> Sequence:
+        """Any number of times `item`, separated by commas, in brackets."""
         space = self.whitespace
-        start = (Literal(opening.encode()), space)
-        end = Literal(closing.encode())
-        if maximum == 0:
-            return Sequence((*start, end))
-        following = Repeat(
-            Sequence((Literal(b","), space, item, space)), max(minimum - 1, 0), None if maximum is None else maximum - 1
-        )
-        items = Sequence((item, space, following))
-        return Sequence((*start, items if minimum else optional(items), end))
+        following = Repeat(Sequence((Literal(b","), self.whitespace_after(b","), item, space)), 0, None)
+        items = optional(Sequence((item, space, following)))
+        return Sequence((Literal(opening.encode()), space, items, Literal(closing.encode())))
 
 
 def json_object_grammar() -> Grammar:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NoReturn
 
 from infernix.errors import ConstraintTooLarge, InvalidRegex, TextLocation
@@ -52,18 +53,47 @@ class Pattern:
     alternatives: tuple[Alternative, ...]
 
 
+class Fault(Enum):
+    """What is wrong with an expression."""
+
+    MALFORMED = "malformed"
+    UNSUPPORTED = "unsupported"
+    TOO_LARGE = "too large"
+
+
+class PatternError(ValueError):
+    """An expression that cannot be read: what is wrong, why, and at which code point (None: as a whole)."""
+
+    def __init__(self, fault: Fault, reason: str, offset: int | None) -> None:
+        super().__init__(reason)
+        self.fault = fault
+        self.reason = reason
+        self.offset = offset
+
+
 def parse_pattern(text: str) -> Pattern:
+    """What `read_pattern` reads; its errors are InvalidRegex and, for bounds, ConstraintTooLarge, with a location."""
+    try:
+        return read_pattern(text)
+    except PatternError as error:
+        location = None if error.offset is None else TextLocation.at(text, error.offset)
+        kind = ConstraintTooLarge if error.fault is Fault.TOO_LARGE else InvalidRegex
+        raise kind(error.reason, location) from None
+
+
+def read_pattern(text: str) -> Pattern:
     """Reads `text`, in time linear in its length.
 
-    Raises InvalidRegex with a location for whatever the dialect does not have, and ConstraintTooLarge for a source
-    of more than MAX_SOURCE_BYTES UTF-8 bytes, a count above MAX_REPEAT_COUNT, or an expression that would have more
-    than MAX_EXPANDED_CHARACTERS characters with every bounded repetition written out.
+    Raises PatternError for whatever the dialect does not have, and for a source of more than MAX_SOURCE_BYTES UTF-8
+    bytes, a count above MAX_REPEAT_COUNT, or an expression that would have more than MAX_EXPANDED_CHARACTERS
+    characters with every bounded repetition written out.
     """
     surrogate = first_surrogate(text)
     if surrogate is not None:
-        raise InvalidRegex("a lone surrogate is not a character", TextLocation.at(text, surrogate))
+        raise PatternError(Fault.MALFORMED, "a lone surrogate is not a character", surrogate)
     if len(text) > MAX_SOURCE_BYTES or len(text.encode("utf-8")) > MAX_SOURCE_BYTES:
-        raise ConstraintTooLarge(f"the regular expression is longer than {MAX_SOURCE_BYTES} bytes (MAX_SOURCE_BYTES)")
+        reason = f"the regular expression is longer than {MAX_SOURCE_BYTES} bytes (MAX_SOURCE_BYTES)"
+        raise PatternError(Fault.TOO_LARGE, reason, None)
     return _Reader(text).read()
 
 
@@ -106,8 +136,11 @@ class _Reader:
         self._end_alternative()
         return Pattern(tuple(self._alternatives))
 
-    def _fail(self, message: str, offset: int) -> NoReturn:
-        raise InvalidRegex(message, TextLocation.at(self._text, offset))
+    def _fail(self, reason: str, offset: int) -> NoReturn:
+        raise PatternError(Fault.MALFORMED, reason, offset)
+
+    def _refuse(self, reason: str, offset: int) -> NoReturn:
+        raise PatternError(Fault.UNSUPPORTED, reason, offset)
 
     def _read_plain_run(self, run: str) -> None:
         # A quantifier that follows binds the last character only.
@@ -145,11 +178,11 @@ class _Reader:
     def _open_group(self) -> None:
         offset = self._offset
         if len(self._groups) > MAX_GROUP_DEPTH:
-            self._fail(f"groups are nested deeper than {MAX_GROUP_DEPTH} (MAX_GROUP_DEPTH)", offset)
+            self._refuse(f"groups are nested deeper than {MAX_GROUP_DEPTH} (MAX_GROUP_DEPTH)", offset)
         self._offset += 1
         if self._text.startswith("?", self._offset):
             if not self._text.startswith("?:", self._offset):
-                self._fail(_group_refusal(self._text[offset : offset + 4]), offset)
+                self._refuse(_group_refusal(self._text[offset : offset + 4]), offset)
             self._offset += 2
         self._groups.append(_Group(opened_at=offset))
         self._repeatable = False
@@ -184,7 +217,7 @@ class _Reader:
             self._anchored_end = True
         if not allowed:
             end = "start" if character == "^" else "end"
-            self._fail(f"{character} is supported only at the {end} of a top-level alternative", offset)
+            self._refuse(f"{character} is supported only at the {end} of a top-level alternative", offset)
         self._offset += 1
 
     # Atoms
@@ -200,12 +233,14 @@ class _Reader:
         try:
             value, self._offset = read_escape(self._text, self._offset, in_class=in_class)
         except EscapeError as error:
-            self._fail(str(error), self._offset)
+            if self._offset + 1 == len(self._text):
+                self._fail(str(error), self._offset)
+            self._refuse(str(error), self._offset)
         return value
 
     def _read_brace(self) -> None:
         if _NEARLY_COUNTS.match(self._text, self._offset):
-            self._fail("this is not a repetition {m}, {m,} or {m,n}; write \\{ for the character", self._offset)
+            self._refuse("this is not a repetition {m}, {m,} or {m,n}; write \\{ for the character", self._offset)
         self._push(ir.text("{"), 1)
         self._offset += 1
 
@@ -216,14 +251,14 @@ class _Reader:
         self._offset += negated
         if self._text.startswith("]", self._offset):
             any_character = ", or [\\s\\S] for any character" if negated else ""
-            self._fail(f"this class is empty; write \\] for the character{any_character}", start)
+            self._refuse(f"this class is empty; write \\] for the character{any_character}", start)
         ranges: list[CodePointRange] = []
         while not self._text.startswith("]", self._offset):
             ranges.extend(self._read_class_range(start))
         self._offset += 1
         result = self._class_of(tuple(ranges), negated=negated)
         if not result.ranges:
-            self._fail("this class has no character", start)
+            self._refuse("this class has no character", start)
         return result
 
     def _read_class_range(self, class_start: int) -> CodePointRanges:
@@ -235,7 +270,7 @@ class _Reader:
         self._offset += 1
         high = self._read_class_atom(class_start)
         if not isinstance(low, int) or not isinstance(high, int):
-            self._fail("a range cannot end in a class escape; write \\- for the character", start)
+            self._refuse("a range cannot end in a class escape; write \\- for the character", start)
         if low > high:
             self._fail("the ends of this range are in the wrong order", start)
         return ((low, high),)
@@ -247,7 +282,7 @@ class _Reader:
         if character == "\\":
             return self._read_escape(in_class=True)
         if character == "[" and _POSIX_CLASS.match(self._text, self._offset):
-            self._fail("POSIX classes are not supported", self._offset)
+            self._refuse("POSIX classes are not supported", self._offset)
         self._offset += 1
         return ord(character)
 
@@ -269,7 +304,7 @@ class _Reader:
         if self._text.startswith("?", self._offset):
             self._offset += 1
         elif self._text.startswith("+", self._offset):
-            self._fail("possessive repetition is not supported", self._offset)
+            self._refuse("possessive repetition is not supported", self._offset)
         num_times = max(minimum, 1) if maximum is None else maximum
         added = group.sizes[-1] * (num_times - 1)
         group.sizes[-1] += added
@@ -310,8 +345,8 @@ class _Reader:
             self._fail_too_large(f"a repetition count is above {MAX_REPEAT_COUNT} (MAX_REPEAT_COUNT)", offset)
         return int(significant or "0")
 
-    def _fail_too_large(self, message: str, offset: int) -> NoReturn:
-        raise ConstraintTooLarge(message, TextLocation.at(self._text, offset))
+    def _fail_too_large(self, reason: str, offset: int) -> NoReturn:
+        raise PatternError(Fault.TOO_LARGE, reason, offset)
 
 
 def _sequence(items: list[ir.Expression]) -> ir.Expression:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from typing import Any
 
 import pytest
 
 from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
+from infernix.grammar.json_values import JsonRules
 from infernix.grammar.schema import MAX_NAME_STATES, parse_json_schema
 from infernix.grammar.schema.names import names_except
+from infernix.grammar.schema.members import Member
+from infernix.grammar.schema.objects import lower_object
+from infernix.matching.network import build_network
 from support.recognizer import Recognizer
 from support.schema_language import SchemaLanguage, check_language
 
@@ -296,3 +301,102 @@ def test_names_beyond_the_bound_are_refused() -> None:
         parse_json_schema(json.dumps(document))
     closed_document = {**document, "additionalProperties": False}
     assert parse_json_schema(json.dumps(closed_document))
+
+
+# Names that begin each other, need escapes or share bytes, so that a choice among them goes wrong if it can.
+HARD_NAMES = [
+    *("", "a", "aa", "aaa", "ab", "abc", "b", "ba", "é", "è", "éa", "日", "日本", "😀", "😁"),
+    *('"', '""', "\\", '\\"', "\n", "\r", "\x00", "\x1f", "/", "u0061", "\\u0061", "\u2028", " ", "a ", "}"),
+]
+
+
+def members_hold(declared: list[tuple[str, bool, bool]], additional: bool, members: list[tuple[str, str]]) -> bool:
+    """Whether these members make an object: `declared` has (name, is required, is possible) in order.
+
+    The value of the declared member i is the digit i % 10, that of another one is `null`.
+    """
+    places = {name: index for index, (name, _, _) in enumerate(declared)}
+    order = [places.get(name, len(declared)) for name, _ in members]
+    if order != sorted(order) or any(left == right < len(declared) for left, right in itertools.pairwise(order)):
+        return False
+    if any(required and index not in order for index, (_, required, _) in enumerate(declared)):
+        return False
+    return all(
+        (declared[index][2] and value == str(index % 10)) if index < len(declared) else (additional and value == "null")
+        for index, (_, value) in zip(order, members, strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_objects(seed: int) -> None:
+    generator = random.Random(seed)
+    outcomes = {True: 0, False: 0}
+    for _ in range(25):
+        names = generator.sample(HARD_NAMES, generator.choice([0, 1, 2, 5, 12, 25]))
+        share = generator.choice([0, 0.2, 0.8, 1])
+        declared = [
+            (name, required, required or generator.random() < 0.8)
+            for name in names
+            for required in [generator.random() < share]
+        ]
+        additional = generator.random() < 0.5
+        builder = ir.GrammarBuilder()
+        members = [
+            Member(name, ir.text(str(index % 10)), required)
+            for index, (name, required, possible) in enumerate(declared)
+            if possible
+        ]
+        body = lower_object(members, names, ir.text("null") if additional else None, JsonRules(builder))
+        recognizer = Recognizer(builder.build(builder.add("root", body)))
+        for _ in range(20):
+            instance = [
+                (name, str(index % 10))
+                for index, (name, required, possible) in enumerate(declared)
+                if generator.random() < (0.99 if required else 0.4 if possible else 0.05)
+            ]
+            unknown = [name for name in HARD_NAMES if name not in names]
+            if generator.random() < (0.7 if additional else 0.1):
+                instance += [(name, "null") for name in generator.choices(unknown, k=generator.randint(0, 3))]
+            if len(instance) > 1 and generator.random() < 0.1:
+                place = generator.randrange(len(instance) - 1)
+                instance[place : place + 2] = reversed(instance[place : place + 2])
+            if instance and generator.random() < 0.1:
+                instance.insert(generator.randint(0, len(instance)), generator.choice(instance))
+            tokens = ["{"]
+            for index, (name, value) in enumerate(instance):
+                tokens += [",", json.dumps(name, ensure_ascii=False), ":", value][0 if index else 1 :]
+            text = "".join(token + " " * generator.choice([0, 0, 1, 32]) for token in tokens) + "}"
+            expected = members_hold(declared, additional, instance)
+            outcomes[expected] += 1
+            assert recognizer.matches(text.encode()) == expected, (declared, additional, text)
+    assert min(outcomes.values()) > 40, outcomes
+
+
+@pytest.mark.parametrize("num_others", [0, 1, 3])
+def test_a_required_name_that_is_not_declared_is_one_more_member(num_others: int) -> None:
+    builder = ir.GrammarBuilder()
+    members = [Member("a", ir.text("1"), False), Member("z", ir.text("null"), True)]
+    body = lower_object(members, ["a", "z"], ir.text("null"), JsonRules(builder))
+    recognizer = Recognizer(builder.build(builder.add("root", body)))
+    others = ',"y":null' * num_others
+    for text in ('{"a":1,"z":null%s}', '{"z":null%s}'):
+        assert recognizer.matches((text % others).encode())
+    for text in ('{"a":1%s}', '{"z":null%s,"z":null}', '{"z":1%s}'):
+        assert not recognizer.matches((text % others).encode())
+    assert recognizer.matches(f'{{"y":null,"z":null{others}}}'.encode()) is False
+
+
+@pytest.mark.parametrize("num_required", [0, 1, 2, 4])
+@pytest.mark.parametrize("additional", [True, False])
+def test_the_network_is_linear_in_the_number_of_members(num_required: int, additional: bool) -> None:
+    """`num_required` of four members are required."""
+
+    def num_states(count: int) -> int:
+        builder = ir.GrammarBuilder()
+        rules = JsonRules(builder)
+        names = [f"name{index:04}" for index in range(count)]
+        members = [Member(name, rules.integer, index % 4 < num_required) for index, name in enumerate(names)]
+        body = lower_object(members, names, rules.value if additional else None, rules)
+        return build_network(builder.build(builder.add("root", body))).num_states
+
+    assert num_states(1000) < 5.5 * num_states(200)

@@ -42,6 +42,15 @@ def test_any_value(document: Any) -> None:
     check_language(document, [text for texts in SAMPLES.values() for text in texts], ["", "{", "x", " 1", "1 "])
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("space", [" ", "\t", "\n", "\r", "\ufeff"])
+def test_no_whitespace_stands_before_or_after_the_whole_value(name: str, space: str) -> None:
+    texts = SAMPLES[name]
+    for document in ({"type": name}, {"const": json.loads(texts[0])}, {}):
+        around = [space + texts[0], texts[0] + space]
+        check_language(document, [texts[0]], around)
+
+
 def test_an_assertion_speaks_of_its_own_type_only() -> None:
     others = ["1", "0.5", "null", "true", "[]", "{}"]
     check_language({"minLength": 2}, ['"ab"', *others], ['"a"', '""'])

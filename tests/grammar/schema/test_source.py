@@ -93,10 +93,12 @@ def test_size_is_bounded_in_bytes() -> None:
         ("1E-7", Fraction(1, 10**7)),
         ("1e300", Fraction(10**300)),
         ("0.0e999999", Fraction(0)),
+        ("-0e99999999999999999999", Fraction(0)),
+        ("0." + "0" * 100_000 + "1e100001", Fraction(1)),
     ],
 )
 def test_exact_numbers(text: str, value: Fraction) -> None:
-    assert JsonNumber(text).exact(Place()) == value
+    assert JsonNumber(text).exact(Place()) == JsonNumber(text).value == value
 
 
 @pytest.mark.parametrize(
@@ -111,9 +113,13 @@ def test_exact_numbers(text: str, value: Fraction) -> None:
         "1e400",
         "-1e999999999999",
         "1e-400",
+        "1e-99999999999999999999",
+        "0.1" + "0" * 100_000 + "1",
+        "1e" + "9" * 100_000,
     ],
 )
 def test_numbers_that_reading_would_change(text: str) -> None:
+    assert JsonNumber(text).value is None
     with pytest.raises(UnsupportedJsonSchema) as raised:
         JsonNumber(text).exact(Place().at("minimum"))
     assert raised.value.pointer == "/minimum"

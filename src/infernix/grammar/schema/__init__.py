@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from infernix.grammar.ir import Grammar
 from infernix.grammar.json_values import json_object_grammar
+from infernix.grammar.schema.exclusivity import prove_exclusive
+from infernix.grammar.schema.graph import SchemaGraph
 from infernix.grammar.schema.lowering import lower
 from infernix.grammar.schema.names import MAX_NAME_STATES
-from infernix.grammar.schema.reduction import reduce_schema
+from infernix.grammar.schema.reading import read_document
+from infernix.grammar.schema.reduction import Reducer
 from infernix.grammar.schema.source import MAX_SCHEMA_DEPTH, MAX_SOURCE_BYTES, parse_source
 
-__all__ = ["MAX_NAME_STATES", "MAX_SCHEMA_DEPTH", "MAX_SOURCE_BYTES", "json_object_grammar", "parse_json_schema"]
+__all__ = [
+    "MAX_NAME_STATES",
+    "MAX_SCHEMA_DEPTH",
+    "MAX_SOURCE_BYTES",
+    "json_object_grammar",
+    "parse_json_schema",
+    "reduce_json_schema",
+]
 
 
 def parse_json_schema(text: str, *, ignore_keywords: frozenset[str] = frozenset()) -> Grammar:
@@ -25,4 +35,13 @@ def parse_json_schema(text: str, *, ignore_keywords: frozenset[str] = frozenset(
     Raises InvalidJsonSchema, UnsupportedJsonSchema and UnsatisfiableJsonSchema with a JSON Pointer, and
     ConstraintTooLarge beyond MAX_SOURCE_BYTES, MAX_SCHEMA_DEPTH or MAX_NAME_STATES.
     """
-    return lower(reduce_schema(parse_source(text), ignore_keywords))
+    return lower(reduce_json_schema(text, ignore_keywords=ignore_keywords))
+
+
+def reduce_json_schema(text: str, *, ignore_keywords: frozenset[str] = frozenset()) -> SchemaGraph:
+    """What the schema in `text` comes to, for those who write its values in another layout. Raises as above, but does
+    not look whether any value satisfies the schema."""
+    reducer = Reducer(read_document(parse_source(text), ignore_keywords))
+    reducer.run()
+    prove_exclusive(reducer)
+    return reducer.graph

@@ -1,4 +1,4 @@
-"""The source check: every keyword of one schema object is well formed and will be enforced, or the place is named.
+"""The source check: is the value of each keyword of the form that the dialect gives it?
 
 Only schema positions are walked: what stands inside `const`, `enum`, `default` and `examples` are values, and the
 names inside `properties` and `$defs` are not keywords.
@@ -7,90 +7,92 @@ names inside `properties` and `$defs` are not keywords.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from infernix.errors import InvalidJsonSchema, UnsupportedJsonSchema
-from infernix.grammar.decimals import INT64_MAX, INT64_MIN
-from infernix.grammar.schema.keywords import DEFINITIONS, NUMBER_BOUNDS, Dialect, KeywordRules
-from infernix.grammar.schema.pointers import Place
+from infernix.errors import InvalidJsonSchema
+from infernix.grammar.schema.dialects import Dialect
+from infernix.grammar.schema.keywords import COUNTS, DEFINITIONS, NUMBER_BOUNDS
+from infernix.grammar.schema.pointers import Place, parse_reference
 from infernix.grammar.schema.source import JsonNumber, JsonValue
 
 TYPE_NAMES = ("object", "array", "string", "integer", "number", "boolean", "null")
-MAX_COUNT = 2**31 - 1
 
 Schema: TypeAlias = "bool | dict[str, JsonValue]"
+Container: TypeAlias = "dict[str, JsonValue] | list[JsonValue]"
+
+ONE_SCHEMA = frozenset(
+    {
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+SCHEMA_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+SCHEMA_MAP = DEFINITIONS | {"dependentSchemas", "patternProperties", "properties"}
 
 
-def read_rules(document: JsonValue, ignored: frozenset[str]) -> KeywordRules:
-    """The keyword rules of a whole document, by its `$schema` (2020-12 where there is none)."""
-    if not isinstance(document, dict) or "$schema" not in document:
-        return KeywordRules(ignored=ignored)
-    identifier = document["$schema"]
-    place = Place().at("$schema")
-    if not isinstance(identifier, str):
-        raise InvalidJsonSchema("'$schema' must be a string", place.pointer)
-    dialect = Dialect.of_identifier(identifier)
-    if dialect is None:
-        raise UnsupportedJsonSchema(f"the dialect {identifier[:100]!r} is not supported", place.pointer)
-    return KeywordRules(dialect, ignored)
+@dataclass(frozen=True, slots=True)
+class InnerSchema:
+    """What must be a schema: the list or object that holds it and its index or name there (the document: None)."""
+
+    container: Container | None
+    step: str
+    value: JsonValue
+    place: Place
 
 
-def as_schema(value: JsonValue, place: Place) -> Schema:
-    """`value` as the schema that must stand at `place`."""
-    if not isinstance(value, bool | dict):
+def inner_schemas(schema: dict[str, JsonValue], keyword: str, place: Place) -> Iterator[InnerSchema]:
+    """The schemas directly inside the checked `keyword` at `place`, in document order."""
+    value = schema[keyword]
+    if keyword in ONE_SCHEMA or (keyword == "items" and not isinstance(value, list)):
+        yield InnerSchema(schema, keyword, value, place)
+    elif isinstance(value, list) and (keyword in SCHEMA_LIST or keyword == "items"):
+        for index, item in enumerate(value):
+            yield InnerSchema(value, str(index), item, place.at(str(index)))
+    elif isinstance(value, dict) and (keyword in SCHEMA_MAP or keyword == "dependencies"):
+        for name, item in value.items():
+            if keyword != "dependencies" or not isinstance(item, list):
+                yield InnerSchema(value, name, item, place.at(name))
+
+
+def check_is_schema(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    """Raises InvalidJsonSchema unless `value`, which must be a schema, is one by its type."""
+    if isinstance(value, dict):
+        return
+    if not isinstance(value, bool):
         raise InvalidJsonSchema("a schema is an object or a boolean", place.pointer)
-    return value
+    if not dialect.has_boolean_schemas and place.steps[-1:] not in (("additionalProperties",), ("additionalItems",)):
+        raise InvalidJsonSchema(f"a schema is an object in {dialect.label}", place.pointer)
 
 
-def check_schema(schema: dict[str, JsonValue], place: Place, rules: KeywordRules) -> None:
-    """Checks the keywords of `schema` itself, not those of its subschemas.
+def check_keyword(schema: dict[str, JsonValue], keyword: str, place: Place, dialect: Dialect) -> None:
+    """Checks the value of a word of the dialect, but not the schemas inside it.
 
-    Raises InvalidJsonSchema for a malformed keyword, UnsupportedJsonSchema for one that would not be enforced.
+    Raises InvalidJsonSchema at the exact place.
     """
-    for keyword, value in schema.items():
-        keyword_place = place.at(keyword)
-        if rules.asserts(keyword, keyword_place):
-            _CHECKS[keyword](value, keyword_place, rules)
-        elif keyword in DEFINITIONS and not isinstance(value, dict):
-            raise InvalidJsonSchema(f"{keyword!r} must be an object", keyword_place.pointer)
-    _check_identity(schema, place, rules)
-    if "$ref" in schema:
-        for keyword in schema:
-            if keyword != "$ref" and rules.asserts(keyword, place.at(keyword)):
-                raise UnsupportedJsonSchema(f"{keyword!r} beside '$ref' is not supported", place.at(keyword).pointer)
+    check = _CHECKS.get(keyword)
+    if check is not None:
+        check(schema[keyword], place, dialect)
+    if dialect.has_boolean_bounds and keyword in ("exclusiveMinimum", "exclusiveMaximum"):
+        bound = keyword.removeprefix("exclusive").lower()
+        if bound not in schema:
+            raise InvalidJsonSchema(f"{keyword!r} needs {bound!r} beside it in {dialect.label}", place.pointer)
 
 
-def subschemas(schema: dict[str, JsonValue]) -> Iterator[tuple[str, ...]]:
-    """The steps from a checked schema object to each schema directly inside it, in document order."""
-    for keyword, value in schema.items():
-        if keyword in ("items", "additionalProperties"):
-            yield (keyword,)
-        elif keyword == "properties" or keyword in DEFINITIONS:
-            assert isinstance(value, dict)
-            for name in value:
-                yield keyword, name
+def _malformed(place: Place, must_be: str) -> InvalidJsonSchema:
+    return InvalidJsonSchema(f"{place.steps[-1]!r} must be {must_be}", place.pointer)
 
 
-def exact_count(value: JsonValue, place: Place) -> int:
-    """A count such as `minLength`: 0..2**31 - 1, also when written `2.0`."""
-    number = value.exact(place) if isinstance(value, JsonNumber) else None
-    if number is None or number.denominator != 1 or number < 0:
-        raise InvalidJsonSchema(f"{place.steps[-1]!r} must be a non-negative integer", place.pointer)
-    if number > MAX_COUNT:
-        raise UnsupportedJsonSchema(f"{place.steps[-1]!r} is more than {MAX_COUNT}", place.pointer)
-    return int(number)
-
-
-def type_names(schema: dict[str, JsonValue]) -> tuple[str, ...]:
-    """The types that a checked schema object allows, all where it names none; `number` includes `integer`."""
-    named = schema.get("type", list(TYPE_NAMES))
-    names = {name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)}
-    if "number" in names:
-        names.discard("integer")
-    return tuple(name for name in TYPE_NAMES if name in names)
-
-
-def _check_type(value: JsonValue, place: Place, rules: KeywordRules) -> None:
+def _check_type(value: JsonValue, place: Place, dialect: Dialect) -> None:
     if not isinstance(value, list):
         _check_type_name(value, place)
         return
@@ -103,94 +105,113 @@ def _check_type(value: JsonValue, place: Place, rules: KeywordRules) -> None:
 
 
 def _check_type_name(value: JsonValue, place: Place) -> None:
-    if value not in TYPE_NAMES:
+    if not isinstance(value, str) or value not in TYPE_NAMES:
         shown = f"{value[:40]!r} is not a type" if isinstance(value, str) else "a type is a string"
         raise InvalidJsonSchema(f"{shown}; types are {', '.join(TYPE_NAMES)}", place.pointer)
 
 
-def _check_literals(value: JsonValue, place: Place, rules: KeywordRules) -> None:
-    """`enum`, or `const` as a list of one: every number in it must be exact."""
-    if place.steps[-1] == "enum" and not isinstance(value, list):
-        raise InvalidJsonSchema("'enum' must be an array", place.pointer)
-    pending: list[tuple[JsonValue, Place]] = [(value, place)]
-    while pending:
-        item, item_place = pending.pop()
-        if isinstance(item, JsonNumber):
-            number = item.exact(item_place)
-            if number.denominator == 1 and not INT64_MIN <= number <= INT64_MAX:
-                raise UnsupportedJsonSchema(f"the integer {item} is outside signed 64-bit", item_place.pointer)
-        elif isinstance(item, list):
-            pending.extend((part, item_place.at(str(index))) for index, part in reversed(list(enumerate(item))))
-        elif isinstance(item, dict):
-            pending.extend((part, item_place.at(name)) for name, part in reversed(item.items()))
-
-
-def _check_reference(value: JsonValue, place: Place, rules: KeywordRules) -> None:
+def _check_reference(value: JsonValue, place: Place, dialect: Dialect) -> None:
     if not isinstance(value, str):
-        raise InvalidJsonSchema("'$ref' must be a string", place.pointer)
+        raise _malformed(place, "a string")
+    try:
+        parse_reference(value)
+    except ValueError as error:
+        raise InvalidJsonSchema(f"malformed reference: {error}", place.pointer) from None
 
 
-def _check_properties(value: JsonValue, place: Place, rules: KeywordRules) -> None:
-    if not isinstance(value, dict):
-        raise InvalidJsonSchema("'properties' must be an object", place.pointer)
-
-
-def _check_required(value: JsonValue, place: Place, rules: KeywordRules) -> None:
+def _check_names(value: JsonValue, place: Place, dialect: Dialect) -> None:
     if not isinstance(value, list):
-        raise InvalidJsonSchema("'required' must be an array of names", place.pointer)
+        raise _malformed(place, "an array of names")
     seen: set[str] = set()
     for index, name in enumerate(value):
         if not isinstance(name, str):
-            raise InvalidJsonSchema("a required name is a string", place.at(str(index)).pointer)
+            raise InvalidJsonSchema("a name is a string", place.at(str(index)).pointer)
         if name in seen:
-            raise InvalidJsonSchema(f"the name {name[:40]!r} is required twice", place.at(str(index)).pointer)
+            raise InvalidJsonSchema(f"the name {name[:40]!r} comes twice", place.at(str(index)).pointer)
         seen.add(name)
 
 
-def _check_items(value: JsonValue, place: Place, rules: KeywordRules) -> None:
-    if isinstance(value, list):
-        if rules.dialect is Dialect.DRAFT_07:
-            raise UnsupportedJsonSchema("an array of schemas in 'items' is not supported", place.pointer)
+def _check_items(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    if isinstance(value, list) and not dialect.has_item_arrays:
         raise InvalidJsonSchema("'items' must be one schema; positions are 'prefixItems' in 2020-12", place.pointer)
 
 
-def _check_count(value: JsonValue, place: Place, rules: KeywordRules) -> None:
-    exact_count(value, place)
+def _check_count(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    number = value.value if isinstance(value, JsonNumber) else None
+    if not isinstance(value, JsonNumber) or (number is not None and (number.denominator != 1 or number < 0)):
+        raise _malformed(place, "a non-negative integer")
 
 
-def _check_bound(value: JsonValue, place: Place, rules: KeywordRules) -> None:
+def _check_number(value: JsonValue, place: Place, dialect: Dialect) -> None:
     if not isinstance(value, JsonNumber):
-        raise InvalidJsonSchema(f"{place.steps[-1]!r} must be a number", place.pointer)
-    value.exact(place)
+        raise _malformed(place, "a number")
 
 
-def _check_nothing(value: JsonValue, place: Place, rules: KeywordRules) -> None:
-    """A subschema: checked where it is visited."""
+def _check_exclusive(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    if dialect.has_boolean_bounds:
+        _check_boolean(value, place, dialect)
+    else:
+        _check_number(value, place, dialect)
 
 
-def _check_identity(schema: dict[str, JsonValue], place: Place, rules: KeywordRules) -> None:
-    for keyword in ("$id", "$schema"):
-        value = schema.get(keyword, "")
-        if not isinstance(value, str):
-            raise InvalidJsonSchema(f"{keyword!r} must be a string", place.at(keyword).pointer)
-    if place.parent is None:
-        return
-    if "$id" in schema:
-        raise UnsupportedJsonSchema("'$id' below the root is not supported", place.at("$id").pointer)
-    identifier = schema.get("$schema")
-    if isinstance(identifier, str) and Dialect.of_identifier(identifier) is not rules.dialect:
-        raise UnsupportedJsonSchema("another dialect below the root is not supported", place.at("$schema").pointer)
+def _check_multiple(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    _check_number(value, place, dialect)
+    assert isinstance(value, JsonNumber)
+    if value.value is not None and value.value <= 0:
+        raise _malformed(place, "above zero")
 
 
-_CHECKS: dict[str, Callable[[JsonValue, Place, KeywordRules], None]] = {
+def _check_string(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    if not isinstance(value, str):
+        raise _malformed(place, "a string")
+
+
+def _check_boolean(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    if not isinstance(value, bool):
+        raise _malformed(place, "a boolean")
+
+
+def _check_array(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    if not isinstance(value, list):
+        raise _malformed(place, "an array")
+
+
+def _check_schemas(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    if not isinstance(value, list) or not value:
+        raise _malformed(place, "an array of at least one schema")
+
+
+def _check_object(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    if not isinstance(value, dict):
+        raise _malformed(place, "an object")
+
+
+def _check_dependencies(value: JsonValue, place: Place, dialect: Dialect) -> None:
+    """`dependencies` holds arrays of names or schemas, `dependentRequired` arrays only."""
+    _check_object(value, place, dialect)
+    assert isinstance(value, dict)
+    for name, item in value.items():
+        if isinstance(item, list) or place.steps[-1] == "dependentRequired":
+            _check_names(item, place.at(name), dialect)
+
+
+_CHECKS: dict[str, Callable[[JsonValue, Place, Dialect], None]] = {
     "type": _check_type,
-    "const": _check_literals,
-    "enum": _check_literals,
+    "enum": _check_array,
     "$ref": _check_reference,
-    "properties": _check_properties,
-    "required": _check_required,
-    "additionalProperties": _check_nothing,
+    "required": _check_names,
     "items": _check_items,
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _check_count),
-    **dict.fromkeys(NUMBER_BOUNDS, _check_bound),
+    "uniqueItems": _check_boolean,
+    "multipleOf": _check_multiple,
+    "dependencies": _check_dependencies,
+    "dependentRequired": _check_dependencies,
+    **dict.fromkeys(SCHEMA_MAP, _check_object),
+    **dict.fromkeys(SCHEMA_LIST, _check_schemas),
+    **dict.fromkeys(COUNTS | {"minProperties", "maxProperties", "minContains", "maxContains"}, _check_count),
+    **dict.fromkeys(NUMBER_BOUNDS & {"minimum", "maximum"}, _check_number),
+    **dict.fromkeys(NUMBER_BOUNDS - {"minimum", "maximum"}, _check_exclusive),
+    **dict.fromkeys(
+        ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"), _check_string
+    ),
+    **dict.fromkeys(("pattern", "format", "contentEncoding", "contentMediaType"), _check_string),
 }

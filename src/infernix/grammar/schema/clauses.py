@@ -14,9 +14,13 @@ from infernix.grammar.schema.pointers import Place
 from infernix.grammar.schema.source import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Subschema:
-    """A schema where it stands: an object or a boolean. Two subschemas are the same if their pointers are."""
+    """A schema where it stands: an object or a boolean.
+
+    A document has one Subschema for a place, however the place is reached, so two are the same if they are one object;
+    they are compared and hashed as such.
+    """
 
     value: bool | dict[str, JsonValue]
     place: Place

@@ -1,12 +1,12 @@
 """The reduced form of a schema: small nodes that know no keyword.
 
 A node that has parts names them by position: an index into the graph's nodes, so that recursion is a cycle of
-indices. One position stands for one schema object of the document, however often it is referred to.
+indices. Where a node comes from makes no difference to its equality.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ class Nothing:
     """No value; `reason` and `place` tell why."""
 
     reason: str
-    place: Place
+    place: Place = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Pattern:
     """A regular expression that is searched in a string: the text of the keyword at `place`."""
 
     text: str
-    place: Place
+    place: Place = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,28 +106,28 @@ class ObjectNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Literals:
+    """`values`, one at least, in the order of the list that stands at `place`. Not hashable."""
+
+    values: tuple[JsonValue, ...]
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
-    """The union of `branches`; at most one of them admits a given kind of value."""
+    """The union of `branches`; several of them may admit the same value."""
 
     branches: tuple[TypedNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Literals:
-    """Those of `values`, the finite list of `keyword` at `place`, that `siblings` admits too."""
-
-    values: tuple[JsonValue, ...]
-    siblings: Anything | AnyOf
-    keyword: str
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
 class Reference:
-    """What position `target` admits."""
+    """What position `target` admits, which is no Reference itself."""
 
     target: int
 
 
-TypedNode: TypeAlias = NullNode | BooleanNode | IntegerNode | NumberNode | StringNode | ArrayNode | ObjectNode | Nothing
-Node: TypeAlias = TypedNode | Anything | AnyOf | Literals | Reference
+TypedNode: TypeAlias = (
+    NullNode | BooleanNode | IntegerNode | NumberNode | StringNode | ArrayNode | ObjectNode | Literals | Nothing
+)
+Node: TypeAlias = TypedNode | Anything | AnyOf | Reference

@@ -1,266 +1,190 @@
-"""Schema document -> graph of nodes: each position is checked and reduced once, references become edges.
+"""Schema document -> graph of nodes.
 
-Everything runs on worklists: neither the depth of the schema nor the length of a chain of references meets the
-recursion limit.
+A position of the graph is a set of subschemas that hold together. Each set is reduced once: expanded to alternatives
+(`expansion`), each of which is intersected type by type (`conjunction`) or filtered value by value (`finite`), and the
+values of members and elements are again sets of subschemas, on a worklist. Sets that lead to the same entries are one
+position, so that recursion ends in a cycle of the graph, and neither the depth of the schema nor the length of a chain
+of references meets the recursion limit.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from infernix.errors import InvalidJsonSchema, UnsupportedJsonSchema
-from infernix.grammar.decimals import INT64_MAX, INT64_MIN
-from infernix.grammar.schema.check import (
-    Schema,
-    as_schema,
-    check_schema,
-    exact_count,
-    read_rules,
-    subschemas,
-    type_names,
-)
-from infernix.grammar.schema.keywords import ASSERTIONS, KeywordRules
+from infernix.errors import UnsupportedJsonSchema
+from infernix.grammar.schema.budget import Budget
+from infernix.grammar.schema.clauses import Subschema
+from infernix.grammar.schema.conjunction import intersect
+from infernix.grammar.schema.expansion import Alternative, Closure, Entry, Expander, Fork
+from infernix.grammar.schema.finite import FiniteValueFilter
+from infernix.grammar.schema.graph import SchemaGraph
 from infernix.grammar.schema.nodes import (
     AnyOf,
     Anything,
     ArrayNode,
-    BooleanNode,
-    Bound,
-    IntegerNode,
     Literals,
     Node,
     Nothing,
-    NullNode,
-    NumberNode,
     ObjectNode,
-    Property,
     Reference,
     StringNode,
     TypedNode,
 )
-from infernix.grammar.schema.pointers import Place, array_index, parse_reference
-from infernix.grammar.schema.source import JsonNumber, JsonValue
-from infernix.grammar.schema.values import equality_key
+from infernix.grammar.schema.pointers import Place
+from infernix.grammar.schema.reading import Document
+from infernix.grammar.schema.strings import admits_string
+
+# Up to so many alternatives each is compared with each, to drop those that only add to what another demands.
+_MAX_COMPARED = 64
 
 
-@dataclass(slots=True)
-class SchemaGraph:
-    """`nodes[position]` and `places[position]`; the root is position 0, position 1 admits anything."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An alternative and the nodes it comes to."""
 
-    nodes: list[Node] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
-
-    ROOT = 0
-    ANYTHING = 1
-
-    def resolved(self) -> list[int | None]:
-        """By position: the end of the chain of references that starts there, None where the chain is a cycle."""
-        ends: dict[int, int | None] = {}
-        for position in range(len(self.nodes)):
-            chain: dict[int, None] = {}
-            current = position
-            node = self.nodes[current]
-            while isinstance(node, Reference) and current not in ends and current not in chain:
-                chain[current] = None
-                current = node.target
-                node = self.nodes[current]
-            end = ends.get(current, None if current in chain else current)
-            ends.update(dict.fromkeys((*chain, position), end))
-        return [ends[position] for position in range(len(self.nodes))]
+    alternative: Alternative
+    nodes: tuple[TypedNode, ...]
 
 
-def reduce_schema(document: JsonValue, ignored_keywords: frozenset[str]) -> SchemaGraph:
-    """The graph of all schemas in `document`, or InvalidJsonSchema / UnsupportedJsonSchema with the pointer."""
-    return _Reducer(document, read_rules(document, ignored_keywords)).run()
+class Reducer:
+    """Builds the graph of a document; `resolutions` holds, by fork and branch, what a `oneOf` was resolved to, and
+    `budget` what the work has been so far."""
 
+    def __init__(self, document: Document) -> None:
+        self.graph = SchemaGraph()
+        self.resolutions: dict[Fork, dict[int, list[Outcome]]] = {}
+        self.budget = Budget()
+        self._expander = Expander(document, self.budget)
+        self._filter = FiniteValueFilter(self._expander, self.budget)
+        self._is_proving = False
+        self._pending: list[tuple[int, Closure]] = []
+        self._position_of: dict[frozenset[Subschema] | Subschema, int] = {}
+        self._position_of_entries: dict[frozenset[Entry], int] = {}
+        self._nodes_of: dict[frozenset[Entry], tuple[TypedNode, ...]] = {}
+        root = self._add(self._expander.closure(document.root), document.root.place)
+        self._position_of[document.root] = root
+        self.graph.add(Anything(), document.root.place)
 
-class _Reducer:
-    def __init__(self, document: JsonValue, rules: KeywordRules) -> None:
-        self._document = document
-        self._rules = rules
-        self._graph = SchemaGraph()
-        self._schemas: list[Schema] = []
-        self._pending: list[int] = []
-        # Positions of schema objects by identity: a place reached by a walk and by a reference is one position.
-        self._position_of: dict[int, int] = {}
+    def run(self) -> None:
+        """Reduces all positions that are waiting.
 
-    def run(self) -> SchemaGraph:
-        self._position(self._document, Place())
-        self._position(True, Place())
+        Raises UnsupportedJsonSchema for what cannot be written or is beyond a bound of `budget`.
+        """
         while self._pending:
-            position = self._pending.pop()
-            schema, place = self._schemas[position], self._graph.places[position]
-            if isinstance(schema, dict):
-                check_schema(schema, place, self._rules)
-                num_waiting = len(self._pending)
-                children = {steps: self._child(schema, place, steps) for steps in subschemas(schema)}
-                self._graph.nodes[position] = self._reduce(schema, place, children)
-                # What was found here is taken up next, first things first: complaints come in document order.
-                self._pending[num_waiting:] = reversed(self._pending[num_waiting:])
-        return self._graph
+            position, closure = self._pending.pop()
+            num_waiting = len(self._pending)
+            self.graph.nodes[position] = self._reduce(position, closure)
+            # What was found here is taken up next, first things first: complaints come in document order.
+            self._pending[num_waiting:] = reversed(self._pending[num_waiting:])
 
-    def _child(self, schema: dict[str, JsonValue], place: Place, steps: tuple[str, ...]) -> int:
-        value: JsonValue = schema
-        for step in steps:
-            assert isinstance(value, dict)
-            value = value[step]
-        return self._position(value, place.at(*steps))
-
-    def _position(self, value: JsonValue, place: Place) -> int:
-        schema = as_schema(value, place)
-        if isinstance(schema, dict) and id(schema) in self._position_of:
-            return self._position_of[id(schema)]
-        position = len(self._schemas)
-        self._schemas.append(schema)
-        self._graph.places.append(place)
-        self._graph.nodes.append(Anything() if schema is not False else Nothing("the schema is false", place))
-        if isinstance(schema, dict):
-            self._position_of[id(schema)] = position
-            self._pending.append(position)
+    def position_of(self, subschemas: Sequence[Subschema]) -> int:
+        """The position of a value for which all of `subschemas` hold; none of them: any value."""
+        members = tuple(dict.fromkeys(subschema for subschema in subschemas if subschema.value is not True))
+        if not members:
+            return self.graph.ANYTHING
+        key = members[0] if len(members) == 1 else frozenset(members)
+        position = self._position_of.get(key)
+        if position is None:
+            self.budget.spend(len(members), members[0].place)
+            closure = self._expander.join(members)
+            position = self._position_of[key] = self._add(closure, members[0].place)
         return position
 
-    def _reduce(self, schema: dict[str, JsonValue], place: Place, children: dict[tuple[str, ...], int]) -> Node:
-        if "$ref" in schema:
-            reference = schema["$ref"]
-            assert isinstance(reference, str)
-            return Reference(self._target(reference, place.at("$ref")))
-        if ASSERTIONS.isdisjoint(schema):
+    def intersection(self, first: Alternative, second: Alternative, place: Place) -> int:
+        """The position of the values of both alternatives, for a proof that there are none.
+
+        All positions that come into being from here on serve proofs: they may admit more than they should, where
+        exactness would take another proof or is not supported.
+        """
+        self._is_proving = True
+        return self._add(Closure(tuple(dict.fromkeys((*first.entries, *second.entries)))), place)
+
+    def _add(self, closure: Closure, place: Place) -> int:
+        position = self.graph.add(Anything(), place)
+        self._pending.append((position, closure))
+        return position
+
+    def _reduce(self, position: int, closure: Closure) -> Node:
+        if closure.impossible is not None:
+            return closure.impossible
+        if not closure.entries:
             return Anything()
-        branches = self._branches(schema, place, children)
-        keyword = next((keyword for keyword in ("const", "enum") if keyword in schema), None)
-        if keyword is not None:
-            return _literals(schema, keyword, AnyOf(branches), place)
-        return branches[0] if len(branches) == 1 else AnyOf(branches)
-
-    def _target(self, reference: str, place: Place) -> int:
+        known = self._position_of_entries.setdefault(frozenset(closure.entries), position)
+        if known != position:
+            return Reference(known)
         try:
-            steps = parse_reference(reference)
-        except ValueError as error:
-            raise InvalidJsonSchema(f"malformed reference: {error}", place.pointer) from None
-        if steps is None:
-            raise UnsupportedJsonSchema("only references inside the document ('#', '#/…') are supported", place.pointer)
-        value = self._document
-        for step in steps:
-            if isinstance(value, dict) and step in value:
-                value = value[step]
-                # A schema with its own identity would change what references inside it mean.
-                if isinstance(value, dict) and isinstance(value.get("$id"), str):
-                    raise UnsupportedJsonSchema("a reference into a schema with its own '$id'", place.pointer)
-            elif isinstance(value, list) and (index := array_index(step, len(value))) is not None:
-                value = value[index]
-            else:
-                raise InvalidJsonSchema(f"the reference {reference[:100]!r} leads nowhere", place.pointer)
-        if not isinstance(value, bool | dict):
-            raise InvalidJsonSchema(f"the reference {reference[:100]!r} leads to no schema", place.pointer)
-        return self._position(value, Place().at(*steps))
+            outcomes = [
+                Outcome(alternative, self._nodes(alternative, self.graph.places[position]))
+                for alternative in self._expander.alternatives(closure.entries)
+            ]
+        except UnsupportedJsonSchema:
+            if self._is_proving and not self.budget.is_exhausted:
+                return Anything()
+            raise
+        if not self._is_proving:
+            for outcome in outcomes:
+                for fork, branch in outcome.alternative.taken:
+                    self.resolutions.setdefault(fork, {}).setdefault(branch, []).append(outcome)
+        return self._union(outcomes, self.graph.places[position])
 
-    def _branches(
-        self, schema: dict[str, JsonValue], place: Place, children: dict[tuple[str, ...], int]
-    ) -> tuple[TypedNode, ...]:
-        has_literals = "const" in schema or "enum" in schema
+    def _nodes(self, alternative: Alternative, place: Place) -> tuple[TypedNode, ...]:
+        if alternative.impossible is not None:
+            return (alternative.impossible,)
+        key = frozenset(alternative.entries)
+        nodes = self._nodes_of.get(key)
+        if nodes is None:
+            atoms = alternative.atoms
+            self.budget.merge(max(len(atoms) - 1, 0), place)
+            if any(atom.finite for atom in atoms):
+                nodes = (self._filter.literals(alternative),)
+            else:
+                nodes = intersect(atoms, alternative.types, self.position_of)
+            self._nodes_of[key] = nodes
+        return nodes
+
+    def _union(self, outcomes: list[Outcome], place: Place) -> Node:
+        if any(outcome.alternative.impossible is None and not outcome.alternative.entries for outcome in outcomes):
+            return Anything()
+        nodes = [node for outcome in _without_subsumed(outcomes) for node in outcome.nodes]
+        possible = [node for node in nodes if not isinstance(node, Nothing)]
+        if not possible:
+            return AnyOf(tuple(nodes)) if len(nodes) != 1 else nodes[0]
         branches: list[TypedNode] = []
-        for name in type_names(schema):
-            if name == "object":
-                branches.append(self._object(schema, place, children))
-            elif name == "array":
-                items = children.get(("items",), self._graph.ANYTHING)
-                low, high, emptiness = _counts(schema, place, "minItems", "maxItems")
-                branches.append(emptiness or ArrayNode(items, low, high))
-            elif name == "string":
-                low, high, emptiness = _counts(schema, place, "minLength", "maxLength")
-                branches.append(emptiness or StringNode(low, high))
-            elif name == "integer":
-                branches.append(_integer(schema, place))
-            elif name == "number":
-                number = _number(schema, place)
-                if not has_literals and number != NumberNode():
-                    bound = next(keyword for keyword in schema if keyword in _BOUNDS)
-                    raise UnsupportedJsonSchema(
-                        f"{bound!r} is supported for integers only, and the type allows any number",
-                        place.at(bound).pointer,
-                    )
-                branches.append(number)
-            else:
-                branches.append(BooleanNode() if name == "boolean" else NullNode())
-        return tuple(branches)
-
-    def _object(self, schema: dict[str, JsonValue], place: Place, children: dict[tuple[str, ...], int]) -> TypedNode:
-        declared = schema.get("properties", {})
-        required = schema.get("required", [])
-        assert isinstance(declared, dict)
-        assert isinstance(required, list)
-        additional: int | None = children.get(("additionalProperties",), self._graph.ANYTHING)
-        closed = schema.get("additionalProperties") is False
-        required_names = {name for name in required if isinstance(name, str)}
-        properties = [Property(name, children["properties", name], name in required_names) for name in declared]
-        for index, name in enumerate(required):
-            assert isinstance(name, str)
-            if name not in declared:
-                if closed:
-                    reason = f"{name[:40]!r} is required, but not declared and 'additionalProperties' is false"
-                    return Nothing(reason, place.at("required", str(index)))
-                assert additional is not None
-                properties.append(Property(name, additional, required=True))
-        return ObjectNode(tuple(properties), None if closed else additional)
+        if all(isinstance(node, ObjectNode | ArrayNode) for node in possible):
+            # These may turn out to have no value either; then all reasons are told.
+            branches += [node for node in nodes if isinstance(node, Nothing)]
+        if len(outcomes) > 1:
+            branches += dict.fromkeys(node for node in possible if not isinstance(node, Literals))
+            branches += _joined_literals(possible)
+        else:
+            branches += possible
+        return branches[0] if len(branches) == 1 else AnyOf(tuple(branches))
 
 
-def _counts(
-    schema: dict[str, JsonValue], place: Place, low_keyword: str, high_keyword: str
-) -> tuple[int, int | None, Nothing | None]:
-    low = exact_count(schema[low_keyword], place.at(low_keyword)) if low_keyword in schema else 0
-    high = exact_count(schema[high_keyword], place.at(high_keyword)) if high_keyword in schema else None
-    if high is not None and low > high:
-        return low, high, Nothing(f"{low_keyword!r} is above {high_keyword!r}", place.at(low_keyword))
-    return low, high, None
+def _without_subsumed(outcomes: list[Outcome]) -> list[Outcome]:
+    """Without alternatives that hold only where another one holds: those that have all its entries and more."""
+    impossible = [outcome for outcome in outcomes if outcome.alternative.impossible is not None]
+    possible = {
+        frozenset(outcome.alternative.entries): outcome
+        for outcome in outcomes
+        if outcome.alternative.impossible is None
+    }
+    if len(possible) > _MAX_COMPARED:
+        return [*impossible, *possible.values()]
+    return [*impossible, *(found for key, found in possible.items() if not any(other < key for other in possible))]
 
 
-_BOUNDS = {"minimum": False, "exclusiveMinimum": True, "maximum": False, "exclusiveMaximum": True}
-
-
-def _bounds(schema: dict[str, JsonValue], place: Place, suffix: str) -> Iterator[tuple[str, Bound]]:
-    for keyword, exclusive in _BOUNDS.items():
-        value = schema.get(keyword)
-        if keyword.lower().endswith(suffix) and isinstance(value, JsonNumber):
-            yield keyword, Bound(value.exact(place.at(keyword)), exclusive)
-
-
-def _number(schema: dict[str, JsonValue], place: Place) -> NumberNode:
-    # Of two equal limits the exclusive one is the tighter.
-    lower = max(_bounds(schema, place, "minimum"), key=lambda item: (item[1].value, item[1].exclusive), default=None)
-    upper = min(
-        _bounds(schema, place, "maximum"), key=lambda item: (item[1].value, not item[1].exclusive), default=None
+def _joined_literals(nodes: Sequence[TypedNode]) -> list[Literals]:
+    """All finite lists as one, without the strings that another node admits anyway."""
+    lists = [node for node in nodes if isinstance(node, Literals)]
+    if not lists:
+        return []
+    strings = [node for node in nodes if isinstance(node, StringNode)]
+    values = tuple(
+        value
+        for node in lists
+        for value in node.values
+        if not (isinstance(value, str) and any(admits_string(string, value) for string in strings))
     )
-    return NumberNode(lower[1] if lower else None, upper[1] if upper else None)
-
-
-def _integer(schema: dict[str, JsonValue], place: Place) -> TypedNode:
-    """The integers between the bounds; bounds that are no integers fold to the nearest one inside."""
-    low, low_keyword = INT64_MIN, ""
-    for keyword, bound in _bounds(schema, place, "minimum"):
-        least = math.floor(bound.value) + 1 if bound.exclusive else math.ceil(bound.value)
-        if least > low:
-            low, low_keyword = least, keyword
-    high, high_keyword = INT64_MAX, ""
-    for keyword, bound in _bounds(schema, place, "maximum"):
-        most = math.ceil(bound.value) - 1 if bound.exclusive else math.floor(bound.value)
-        if most < high:
-            high, high_keyword = most, keyword
-    if low <= high:
-        return IntegerNode(low, high)
-    keyword_place = place.at(low_keyword or high_keyword)
-    if low_keyword and high_keyword:
-        return Nothing("no integer lies between the bounds", keyword_place)
-    raise UnsupportedJsonSchema("no signed 64-bit integer lies within the bound", keyword_place.pointer)
-
-
-def _literals(schema: dict[str, JsonValue], keyword: str, siblings: AnyOf, place: Place) -> Literals:
-    listed = schema.get("enum", [])
-    assert isinstance(listed, list)
-    if keyword == "enum":
-        return Literals(tuple(listed), siblings, keyword, place)
-    value = schema["const"]
-    listed_keys = {equality_key(item) for item in listed}
-    is_listed = "enum" not in schema or equality_key(value) in listed_keys
-    return Literals((value,) if is_listed else (), siblings, keyword, place)
+    return [Literals(values, lists[0].place)] if values else []

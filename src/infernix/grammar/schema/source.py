@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ MAX_SOURCE_BYTES = 2**20
 MAX_SCHEMA_DEPTH = 256
 
 _MAX_INTEGER_CHARACTERS = len(str(INT64_MIN))
+_NONZERO_DIGIT = re.compile("[1-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +29,37 @@ class JsonNumber:
 
     text: str
 
-    def exact(self, place: Place) -> Fraction:
-        """The value, if reading the text as a 64-bit integer or as binary64 keeps it.
+    @property
+    def value(self) -> Fraction | None:
+        """The value, or None if reading the text as a 64-bit integer or as binary64 would change it.
 
         An integer without point and exponent must fit signed 64 bits. Other text must stand for the same number as
-        the shortest text of its binary64 value: `0.1` does, `0.10000000000000001` and `1e400` do not. Raises
-        UnsupportedJsonSchema.
+        the shortest text of its binary64 value: `0.1` does, `0.10000000000000001` and `1e400` do not.
         """
-        if self.text.lstrip("-").isdigit():
+        if self._is_plain_integer:
             if len(self.text) > _MAX_INTEGER_CHARACTERS or not INT64_MIN <= int(self.text) <= INT64_MAX:
-                raise UnsupportedJsonSchema(f"the integer {self} is outside signed 64-bit", place.pointer)
+                return None
             return Fraction(int(self.text))
-        rounded = repr(float(self.text))
-        if rounded in ("inf", "-inf") or Decimal(rounded) != Decimal(self.text):
+        number = float(self.text)
+        if number == 0:
+            return None if _NONZERO_DIGIT.search(self.text.lower().partition("e")[0]) else Fraction(0)
+        # A finite number other than zero: its exponent is one that Decimal can hold.
+        if math.isinf(number) or Decimal(repr(number)) != Decimal(self.text):
+            return None
+        return Fraction(repr(number))
+
+    def exact(self, place: Place) -> Fraction:
+        """`value`; UnsupportedJsonSchema at `place` where it is None."""
+        value = self.value
+        if value is None:
+            if self._is_plain_integer:
+                raise UnsupportedJsonSchema(f"the integer {self} is outside signed 64-bit", place.pointer)
             raise UnsupportedJsonSchema(f"reading the number {self} as binary64 changes its value", place.pointer)
-        return Fraction(rounded)
+        return value
+
+    @property
+    def _is_plain_integer(self) -> bool:
+        return self.text.lstrip("-").isdigit()
 
     def __str__(self) -> str:
         return self.text if len(self.text) <= 40 else f"{self.text[:40]}…"
@@ -51,6 +69,9 @@ JsonValue: TypeAlias = "bool | str | JsonNumber | list[JsonValue] | dict[str, Js
 
 # Strings are skipped as a whole (an unterminated one up to the end), possessively, so that the scan is linear.
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|([\[{])|([\]}])', re.DOTALL)
+
+# A surrogate in the text, or its escape.
+_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 
 class _RepeatedName(dict[str, JsonValue]):
@@ -72,10 +93,14 @@ def parse_source(text: str) -> JsonValue:
         raise ConstraintTooLarge(f"the schema has {num_bytes} bytes, more than MAX_SOURCE_BYTES = {MAX_SOURCE_BYTES}")
     _check_depth(text)
 
+    has_repeated_names = False
+
     def build_object(members: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         result = dict(members)
         if len(result) == len(members):
             return result
+        nonlocal has_repeated_names
+        has_repeated_names = True
         counts = Counter(name for name, _ in members)
         return _RepeatedName(members, next(name for name, count in counts.items() if count > 1))
 
@@ -93,7 +118,8 @@ def parse_source(text: str) -> JsonValue:
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg.removesuffix(' at')}"
         raise InvalidJsonSchema(message, location=TextLocation.at(text, error.pos)) from error
-    _check_names_and_strings(document)
+    if has_repeated_names or _SURROGATE.search(text):
+        _check_names_and_strings(document)
     return document
 
 

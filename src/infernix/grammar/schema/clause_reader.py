@@ -1,0 +1,145 @@
+"""Enforced keywords of one schema object -> its clauses, in the terms of 2020-12."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from infernix.errors import UnsupportedJsonSchema
+from infernix.grammar.decimals import INT64_MAX, INT64_MIN
+from infernix.grammar.schema.check import TYPE_NAMES
+from infernix.grammar.schema.clauses import (
+    Clauses,
+    FiniteValues,
+    LocatedBound,
+    LocatedCount,
+    RequiredName,
+    Subschema,
+)
+from infernix.grammar.schema.dialects import Dialect
+from infernix.grammar.schema.nodes import Bound, Pattern
+from infernix.grammar.schema.pointers import Place
+from infernix.grammar.schema.source import JsonNumber, JsonValue
+
+MAX_COUNT = 2**31 - 1
+
+_FIELDS = {
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_items",
+    "maxItems": "max_items",
+    "allOf": "all_of",
+    "anyOf": "any_of",
+    "oneOf": "one_of",
+}
+
+
+class ClauseReader:
+    """Collects the clauses of the schema object `schema` at `place`, one checked keyword after the other."""
+
+    def __init__(self, schema: dict[str, JsonValue], place: Place, dialect: Dialect) -> None:
+        self._schema = schema
+        self._place = place
+        self._dialect = dialect
+        self._fields: dict[str, Any] = {}
+
+    def clauses(self) -> Clauses:
+        """What has been collected."""
+        return Clauses(self._place, **self._fields)
+
+    def read(self, keyword: str, inner: Sequence[Subschema]) -> None:
+        """Adds an enforced keyword other than `$ref`; `inner` are the schemas directly inside it.
+
+        Raises UnsupportedJsonSchema for a number that reading as a 64-bit integer or as binary64 would change, or for
+        a count above MAX_COUNT.
+        """
+        value = self._schema[keyword]
+        place = self._place.at(keyword)
+        match keyword:
+            case "type":
+                self._set("types", _types(value))
+            case "const":
+                self._append("finite", _finite_values([value], place, (place,)))
+            case "enum":
+                assert isinstance(value, list)
+                places = [place.at(str(index)) for index in range(len(value))]
+                self._append("finite", _finite_values(value, place, places))
+            case "minimum" | "exclusiveMinimum":
+                self._read_bound("lower", keyword, value, place)
+            case "maximum" | "exclusiveMaximum":
+                self._read_bound("upper", keyword, value, place)
+            case "minLength" | "maxLength" | "minItems" | "maxItems":
+                self._set(_FIELDS[keyword], _count(value, place))
+            case "pattern":
+                assert isinstance(value, str)
+                self._append("patterns", Pattern(value, place))
+            case "properties":
+                assert isinstance(value, dict)
+                self._set("properties", dict(zip(value, inner, strict=True)))
+            case "required":
+                assert isinstance(value, list)
+                names = [(name, place.at(str(index))) for index, name in enumerate(value) if isinstance(name, str)]
+                self._set("required", tuple(RequiredName(name, name_place) for name, name_place in names))
+            case "additionalProperties":
+                self._set("additional", inner[0])
+            case "items" if isinstance(value, list):
+                self._set("prefix", tuple(inner))
+            case "prefixItems":
+                self._set("prefix", tuple(inner))
+            case "items" | "additionalItems":
+                self._set("items", inner[0])
+            case "allOf" | "anyOf" | "oneOf":
+                self._set(_FIELDS[keyword], tuple(inner))
+            case _:
+                raise AssertionError(keyword)
+
+    def refer(self, target: Subschema) -> None:
+        """Adds `$ref`, which leads to `target`."""
+        self._set("reference", target)
+
+    def _set(self, name: str, value: object) -> None:
+        self._fields[name] = value
+
+    def _append(self, name: str, value: object) -> None:
+        self._fields[name] = (*self._fields.get(name, ()), value)
+
+    def _read_bound(self, name: str, keyword: str, value: JsonValue, place: Place) -> None:
+        is_exclusive = keyword.startswith("exclusive")
+        if self._dialect.has_boolean_bounds:
+            if is_exclusive:
+                return
+            is_exclusive = self._schema.get(f"exclusive{keyword.capitalize()}") is True
+        assert isinstance(value, JsonNumber)
+        self._append(name, LocatedBound(Bound(value.exact(place), is_exclusive), place))
+
+
+def _types(value: JsonValue) -> frozenset[str] | None:
+    """The names in `type`; `number` includes `integer`. None if all are there."""
+    names = {name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)}
+    if "number" in names:
+        names.discard("integer")
+    return None if names == set(TYPE_NAMES) - {"integer"} else frozenset(names)
+
+
+def _count(value: JsonValue, place: Place) -> LocatedCount:
+    assert isinstance(value, JsonNumber)
+    count = value.exact(place)
+    if count > MAX_COUNT:
+        raise UnsupportedJsonSchema(f"{place.steps[-1]!r} is more than {MAX_COUNT}", place.pointer)
+    return LocatedCount(int(count), place)
+
+
+def _finite_values(values: list[JsonValue], place: Place, places: Sequence[Place]) -> FiniteValues:
+    """Every number in `values` must be exact."""
+    pending: list[tuple[JsonValue, Place]] = list(zip(reversed(values), reversed(places), strict=True))
+    while pending:
+        item, item_place = pending.pop()
+        if isinstance(item, JsonNumber):
+            number = item.exact(item_place)
+            if number.denominator == 1 and not INT64_MIN <= number <= INT64_MAX:
+                raise UnsupportedJsonSchema(f"the integer {item} is outside signed 64-bit", item_place.pointer)
+        elif isinstance(item, list):
+            pending.extend((part, item_place.at(str(index))) for index, part in reversed(list(enumerate(item))))
+        elif isinstance(item, dict):
+            pending.extend((part, item_place.at(name)) for name, part in reversed(item.items()))
+    return FiniteValues(tuple(values), place)
