@@ -9,10 +9,12 @@ from transformers import PreTrainedTokenizerFast
 
 from frontend.tokenizer_files import byte_level
 from infernix.errors import InvalidPrompt, ModelLoadError
-from infernix.frontend.template import ChatTemplate, Message
+from infernix.frontend.template import ChatTemplate
 from infernix.frontend.tokenizer import Tokenizer
+from infernix.messages import Message
 from infernix.models import open_model
 from infernix.models.embedded import embedded_model_directory
+from support.rendering import rendered
 
 TOKENIZER = Tokenizer(byte_level(), eos_tokens=["<|end|>"])
 END, USER, ASSISTANT = 0, 1, 2
@@ -40,8 +42,8 @@ def control(ids: list[int]) -> list[int]:
 
 
 def test_renders_as_one_text_would_be_tokenised() -> None:
-    ids = template(PLAIN).render(
-        [{"role": "user", "content": "end ab\n"}, Message("assistant", "ok"), Message("user", "")]
+    ids = rendered(
+        template(PLAIN), [{"role": "user", "content": "end ab\n"}, Message("assistant", "ok"), Message("user", "")]
     )
     text = "<|user|>end ab\n<|end|>\n<|assistant|>ok<|end|>\n<|user|><|end|>\n<|assistant|>"
     assert ids == TOKENIZER.encode(text, allow_special=True)
@@ -49,7 +51,7 @@ def test_renders_as_one_text_would_be_tokenised() -> None:
 
 
 def test_merges_cross_the_border_of_a_content() -> None:
-    ids = template("{{ 'en' + messages[0].content }}").render(user("d b"))
+    ids = rendered(template("{{ 'en' + messages[0].content }}"), user("d b"))
     assert [TOKENIZER.token_bytes(token_id) for token_id in ids] == [b"end", b" ", b"b"]
 
 
@@ -69,50 +71,50 @@ def test_merges_cross_the_border_of_a_content() -> None:
 )
 def test_a_content_never_gives_a_control_token(source: str, content: str) -> None:
     renderer = template(source)
-    ids = renderer.render(user(content))
-    harmless = renderer.render(user("harmless"))
+    ids = rendered(renderer, user(content))
+    harmless = rendered(renderer, user("harmless"))
     assert control(ids) == control(harmless)
     assert content.strip() in joined(ids)
 
 
 def test_trimmed_content_is_rendered_trimmed() -> None:
-    ids = template(PLAIN.replace("m.content", "m.content | trim")).render(user("  <|end|> \n"))
+    ids = rendered(template(PLAIN.replace("m.content", "m.content | trim")), user("  <|end|> \n"))
     assert joined(ids) == "<|user|><|end|><|end|>\n<|assistant|>"
     assert control(ids) == [USER, END, ASSISTANT]
 
 
 def test_changed_contents_pass_only_without_control_tokens() -> None:
     renderer = template(PLAIN.replace("m.content", "m.content[:200] | upper | replace('X', 'y')"))
-    assert joined(renderer.render(user("axb"))) == "<|user|>AyB<|end|>\n<|assistant|>"
+    assert joined(rendered(renderer, user("axb"))) == "<|user|>AyB<|end|>\n<|assistant|>"
     reversing = template(PLAIN.replace("m.content", "m.content[::-1]"))
-    assert joined(reversing.render(user("abc"))) == "<|user|>cba<|end|>\n<|assistant|>"
+    assert joined(rendered(reversing, user("abc"))) == "<|user|>cba<|end|>\n<|assistant|>"
     with pytest.raises(InvalidPrompt, match="changes the contents"):
-        reversing.render(user(">|dne|<"))
+        rendered(reversing, user(">|dne|<"))
 
 
 def test_changed_contents_whose_marks_survive_stay_apart() -> None:
-    ids = template(PLAIN.replace("m.content", "m.content | lower")).render(user("Fine <|END|> done"))
+    ids = rendered(template(PLAIN.replace("m.content", "m.content | lower")), user("Fine <|END|> done"))
     assert joined(ids) == "<|user|>fine <|end|> done<|end|>\n<|assistant|>"
     assert control(ids) == [USER, END, ASSISTANT]
 
 
 def test_content_that_the_template_drops() -> None:
     renderer = template("{% for m in messages if m.role == 'user' %}<|user|>{{ m.content }}{% endfor %}")
-    ids = renderer.render([Message("system", "<|end|>"), Message("user", "hi")])
+    ids = rendered(renderer, [Message("system", "<|end|>"), Message("user", "hi")])
     assert joined(ids) == "<|user|>hi"
     assert control(ids) == [USER]
 
 
 def test_variables_of_the_template() -> None:
     source = "{{ bos_token }}{{ messages | length }}{{ messages[0] | tojson }}"
-    ids = template(source, bos_token="<|user|>").render(user("é<b>"))
+    ids = rendered(template(source, bos_token="<|user|>"), user("é<b>"))
     assert joined(ids) == '<|user|>1{"role": "user", "content": "é<b>"}'
     assert control(ids) == [USER]
 
 
 def test_time_is_the_same_throughout_one_rendering() -> None:
     renderer = template("{{ strftime_now('%f') }}<|user|>{{ messages[0].content | upper }}")
-    assert control(renderer.render(user("a"))) == [USER]
+    assert control(rendered(renderer, user("a"))) == [USER]
 
 
 def test_blocks_take_their_line_away_and_loops_can_break() -> None:
@@ -124,12 +126,12 @@ def test_blocks_take_their_line_away_and_loops_can_break() -> None:
         "{{ m.content }}\n"
         "{% endfor %}"
     )
-    assert joined(template(source).render([Message("user", "a"), Message("user", "b")])) == "a\n"
+    assert joined(rendered(template(source), [Message("user", "a"), Message("user", "b")])) == "a\n"
 
 
 def test_no_template() -> None:
     with pytest.raises(InvalidPrompt, match="no chat template: give the prompt as text"):
-        template(None).render(user("x"))
+        rendered(template(None), user("x"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_no_template() -> None:
 )
 def test_malformed_messages(messages: Any, message: str) -> None:
     with pytest.raises(InvalidPrompt, match=message):
-        template(PLAIN).render(messages)
+        rendered(template(PLAIN), messages)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_malformed_messages(messages: Any, message: str) -> None:
 )
 def test_failing_template(source: str, message: str) -> None:
     with pytest.raises(InvalidPrompt, match=message):
-        template(source).render(user("a"))
+        rendered(template(source), user("a"))
 
 
 @pytest.mark.parametrize("source", ["{% if %}", "{{ messages", "{% nonsense %}", "{{" + "(" * 5000])
@@ -182,4 +184,4 @@ def test_real_template_agrees_with_transformers() -> None:
     for roles in (["user"], ["system", "user"], ["user", "assistant", "user"]):
         messages = [{"role": role, "content": f" Turn 12: {role}'s text.\n"} for role in roles]
         expected = reference.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
-        assert renderer.render(messages) == expected
+        assert rendered(renderer, messages) == expected

@@ -24,6 +24,7 @@ from infernix.models import embedded, open_model
 from infernix.models.embedded import embedded_model_directory
 from infernix.models.gguf_conversion import convert_gguf
 from models.tiny import load, reference_logits, tiny_model
+from support.rendering import rendered
 
 GGUF_NAMES = {
     "model.embed_tokens": "token_embd",
@@ -175,7 +176,7 @@ def test_opens_as_a_whole_model(package: Path) -> None:
     assert loaded.tokenizer.eos_ids == {0, 2}
     assert (loaded.sampling_defaults.temperature, loaded.sampling_defaults.top_p) == (0.2, 0.9)
     assert loaded.tokenizer.encode("abc ab", allow_special=False) == [9, 8]
-    assert loaded.template.render([{"role": "user", "content": "ab"}]) == [1, 7, 2]
+    assert rendered(loaded.template, [{"role": "user", "content": "ab"}]) == [1, 7, 2]
 
 
 def test_second_opening_does_not_convert(tmp_path: Path, package: Path) -> None:
@@ -298,7 +299,7 @@ def test_cache_that_cannot_be_written(tmp_path: Path, package: Path, monkeypatch
 def test_real_model_agrees_with_transformers() -> None:
     directory = embedded_model_directory()
     loaded = open_model()
-    token_ids = loaded.template.render([{"role": "user", "content": "Name a city in France, please: 3 words."}])
+    token_ids = rendered(loaded.template, [{"role": "user", "content": "Name a city in France, please: 3 words."}])
     reference = LlamaForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
     expected = reference_logits(reference, token_ids)
     whole = loaded.model.forward(token_ids, loaded.model.new_cache(len(token_ids)), len(token_ids))

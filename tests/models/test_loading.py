@@ -14,6 +14,7 @@ from frontend.tokenizer_files import byte_level
 from infernix.errors import InvalidPrompt, ModelLoadError
 from infernix.models import open_model
 from models.tiny import reference_logits, tiny_model
+from support.rendering import rendered
 
 TOKENIZER = byte_level()
 VOCAB_SIZE = 3 + 256 + 6
@@ -51,7 +52,7 @@ def test_opens_a_directory(directory: Path) -> None:
     assert loaded.model.num_logits == VOCAB_SIZE + 7
     defaults = loaded.sampling_defaults
     assert (defaults.temperature, defaults.top_k, defaults.top_p, defaults.min_p) == (0.7, 20, 0.8, 0.0)
-    assert loaded.template.render([{"role": "user", "content": "ab"}]) == [1, 260]
+    assert rendered(loaded.template, [{"role": "user", "content": "ab"}]) == [1, 260]
 
 
 def test_sharded_directory_gives_the_same_logits(directory: Path) -> None:
@@ -99,13 +100,13 @@ def test_greedy_by_default_where_the_model_says_so(directory: Path) -> None:
 
 def test_template_file_comes_before_the_template_in_the_config(directory: Path) -> None:
     (directory / "chat_template.jinja").write_text("<|end|>{{ messages[0].content }}")
-    assert open_model(directory).template.render([{"role": "user", "content": "ab"}]) == [0, 260]
+    assert rendered(open_model(directory).template, [{"role": "user", "content": "ab"}]) == [0, 260]
 
 
 def test_named_templates(directory: Path) -> None:
     named = [{"name": "rag", "template": "x"}, {"name": "default", "template": "<|user|>"}]
     change(directory, "tokenizer_config.json", chat_template=named)
-    assert open_model(directory).template.render([{"role": "user", "content": "ab"}]) == [1]
+    assert rendered(open_model(directory).template, [{"role": "user", "content": "ab"}]) == [1]
 
 
 def test_directory_without_a_template_takes_raw_prompts_only(directory: Path) -> None:
@@ -114,7 +115,7 @@ def test_directory_without_a_template_takes_raw_prompts_only(directory: Path) ->
     change(directory, "config.json", eos_token_id=0)
     loaded = open_model(directory)
     with pytest.raises(InvalidPrompt, match="no chat template"):
-        loaded.template.render([{"role": "user", "content": "ab"}])
+        rendered(loaded.template, [{"role": "user", "content": "ab"}])
     prompt = loaded.tokenizer.encode_prompt("ab")
     assert loaded.model.forward(prompt, loaded.model.new_cache(9)).isfinite().all()
     assert loaded.sampling_defaults.temperature == 1.0

@@ -79,6 +79,7 @@ class Tokenizer:
             for entry in control
         }
         self._control_ids = frozenset(token.token_id for token in self._control.values()) | self.eos_ids
+        self._unmarked_control_ids = frozenset(int(entry["id"]) for entry in control if not entry["special"])
         self._control_pattern = _any_of(self._control)
         self._unmarked_pattern = _any_of(str(entry["content"]) for entry in control if not entry["special"])
 
@@ -91,6 +92,21 @@ class Tokenizer:
     def control_ids(self) -> frozenset[int]:
         """Ids that no ordinary text gives: control and end-of-sequence tokens."""
         return self._control_ids
+
+    @property
+    def unmarked_control_ids(self) -> frozenset[int]:
+        """Control tokens that the file does not mark as special, such as those that frame thinking and tool calls."""
+        return self._unmarked_control_ids
+
+    @property
+    def control_spellings(self) -> tuple[str, ...]:
+        """How the control tokens are spelled."""
+        return tuple(self._control)
+
+    def control_id(self, spelling: str) -> int | None:
+        """The control token with this spelling, or None."""
+        token = self._control.get(spelling)
+        return None if token is None else token.token_id
 
     def encode(self, text: str, *, allow_special: bool) -> list[int]:
         """Token ids of a text, with nothing put before or after it.

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from infernix.errors import InvalidOptions, ModelLoadError
+from infernix.frontend.framing import THINK_CLOSE, THINK_OPEN, TOOL_CLOSE, TOOL_OPEN
 from infernix.frontend.template import ChatTemplate
+from infernix.frontend.template_environment import own_template
 from infernix.frontend.tokenizer import Tokenizer
 from infernix.models.config import ModelConfig, read_model_config
 from infernix.models.embedded import EMBEDDED_MODEL_NAME, embedded_model_directory
@@ -122,6 +124,17 @@ class ModelDirectory:
         return tokens
 
     def _template_source(self) -> str | None:
+        """The directory's own template, else one of this package's where the model has the tokens for it."""
+        own = self._own_template_source()
+        if own is not None:
+            return own
+        added = read_json_object(self.path / "tokenizer.json").get("added_tokens") or []
+        spellings = {entry.get("content") for entry in added if isinstance(entry, dict)}
+        if not {"<|im_start|>", "<|im_end|>"} <= spellings:
+            return None
+        return own_template("qwen3_5" if {THINK_OPEN, THINK_CLOSE, TOOL_OPEN, TOOL_CLOSE} <= spellings else "chatml")
+
+    def _own_template_source(self) -> str | None:
         """chat_template.jinja, or `chat_template` of tokenizer_config.json: a text, or a list of named ones."""
         path = self.path / "chat_template.jinja"
         if path.exists():

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from infernix.errors import ModelLoadError
+from infernix.frontend.framing import Framing
 from infernix.frontend.template import ChatTemplate
 from infernix.frontend.tokenizer import Tokenizer
 from infernix.models.config import ModelConfig
@@ -28,6 +29,7 @@ class LoadedModel:
     model: LanguageModel
     tokenizer: Tokenizer
     template: ChatTemplate
+    framing: Framing
     sampling_defaults: SamplingParameters
     name: str
 
@@ -66,6 +68,7 @@ def open_model(
         model=LlamaModel(config, weights),
         tokenizer=tokenizer,
         template=template,
+        framing=Framing.of(tokenizer, template.source or ""),
         sampling_defaults=sampling_defaults,
         name=directory.name,
     )
