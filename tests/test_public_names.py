@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import infernix
-from infernix import errors, options, results
+from infernix import errors, messages, options, results, tools
 
 
 def test_the_list_is_sorted_and_every_name_exists() -> None:
@@ -18,7 +18,7 @@ def test_the_list_is_sorted_and_every_name_exists() -> None:
         assert getattr(infernix, name).__name__ == name
 
 
-@pytest.mark.parametrize("module", [errors, options, results])
+@pytest.mark.parametrize("module", [errors, options, results, messages, tools])
 def test_every_public_class_of_the_nouns_is_in_the_list(module: ModuleType) -> None:
     public = {
         name

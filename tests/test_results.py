@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from infernix.results import FinishReason, GenerationResult, GenerationTimings
+from infernix.results import FinishReason, GenerationResult, GenerationTimings, ThinkingStatistics
 
 
 class Person(BaseModel):
@@ -32,4 +32,10 @@ def test_every_committed_token_is_counted() -> None:
 
 
 def test_reasons_are_their_own_text() -> None:
-    assert [str(reason) for reason in FinishReason] == ["stop_token", "output_limit", "context_capacity", "cancelled"]
+    reasons = ["stop_token", "stop_string", "output_limit", "context_capacity", "cancelled"]
+    assert [str(reason) for reason in FinishReason] == reasons
+
+
+def test_thinking_was_forced_where_tokens_were_injected() -> None:
+    assert ThinkingStatistics(5, 5, 3).was_forced
+    assert not ThinkingStatistics(5, 5, 0).was_forced

@@ -26,13 +26,16 @@ from infernix.errors import (
     InvalidOptions,
     InvalidPrompt,
     InvalidRegex,
+    InvalidToolConstraint,
     ModelLoadError,
     NonFiniteLogits,
     RequestError,
     TextLocation,
+    ThinkingBudgetCapacity,
     UnsatisfiableJsonSchema,
     UnsupportedJsonSchema,
 )
+from infernix.messages import ChatPrompt, Message
 from infernix.options import (
     ConstraintKind,
     OutputConstraint,
@@ -47,13 +50,21 @@ from infernix.results import (
     FinishReason,
     GenerationResult,
     GenerationTimings,
+    OutputBranch,
+    OutputChannel,
+    OutputDelta,
+    ThinkingStatistics,
+    ToolDiagnostics,
+    ToolFallback,
 )
+from infernix.tools import ToolCall, ToolCallDelta, ToolChoice, ToolDefinition, ToolEnforcement, ToolMode
 
 if TYPE_CHECKING:
     from infernix.engine import Engine, GenerationStream
 
 __all__ = [
     "CacheAccess",
+    "ChatPrompt",
     "ConstraintDeadEnd",
     "ConstraintError",
     "ConstraintKind",
@@ -75,15 +86,30 @@ __all__ = [
     "InvalidOptions",
     "InvalidPrompt",
     "InvalidRegex",
+    "InvalidToolConstraint",
+    "Message",
     "ModelLoadError",
     "NonFiniteLogits",
+    "OutputBranch",
+    "OutputChannel",
     "OutputConstraint",
+    "OutputDelta",
     "RequestError",
     "RequestOptions",
     "SamplingOptions",
     "SamplingParameters",
     "SchemaModel",
     "TextLocation",
+    "ThinkingBudgetCapacity",
+    "ThinkingStatistics",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolChoice",
+    "ToolDefinition",
+    "ToolDiagnostics",
+    "ToolEnforcement",
+    "ToolFallback",
+    "ToolMode",
     "UnsatisfiableJsonSchema",
     "UnsupportedJsonSchema",
 ]

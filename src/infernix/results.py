@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from infernix.tools import ToolCall, ToolCallDelta
 
 
 class FinishReason(StrEnum):
     """Why generation ended."""
 
     STOP_TOKEN = "stop_token"
+    STOP_STRING = "stop_string"
     OUTPUT_LIMIT = "output_limit"
     CONTEXT_CAPACITY = "context_capacity"
     CANCELLED = "cancelled"
@@ -24,10 +27,90 @@ class CacheAccess(StrEnum):
     WAITED = "waited"
 
 
+class OutputBranch(StrEnum):
+    """What a constrained answer has turned out to be; a tool call after some content makes it TOOLS."""
+
+    UNDECIDED = "undecided"
+    CONTENT = "content"
+    TOOLS = "tools"
+
+
+class OutputChannel(StrEnum):
+    """Where published text belongs."""
+
+    CONTENT = "content"
+    REASONING = "reasoning"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDelta:
+    """A piece of text as it is published; never empty."""
+
+    channel: OutputChannel
+    text: str
+
+
+PublishedDelta: TypeAlias = OutputDelta | ToolCallDelta
+"""What a commit publishes: text, or a piece of a tool call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingStatistics:
+    """Thinking in one answer, in tokens.
+
+    budget      what was allowed, None: without bound
+    num_model_tokens      reasoning that the model produced, without the token that closes it
+    num_injected_tokens   the forced end, closing included
+    """
+
+    budget: int | None
+    num_model_tokens: int
+    num_injected_tokens: int
+
+    @property
+    def was_forced(self) -> bool:
+        """Whether the budget ended the reasoning."""
+        return self.num_injected_tokens > 0
+
+
+class ToolFallback(StrEnum):
+    """Why a stretch of free output that looked like a tool call was published as content."""
+
+    MALFORMED_STRUCTURE = "malformed_structure"
+    DUPLICATE_PARAMETER = "duplicate_parameter"
+    INVALID_TOOL_NAME = "invalid_tool_name"
+    UNDECLARED_TOOL = "undeclared_tool"
+    TRAILING_CONTENT = "trailing_content"
+    TRUNCATED_TAIL = "truncated_tail"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDiagnostics:
+    """What was noticed while tool calls were read.
+
+    marker_seen                     the mark that opens a call came
+    num_calls                       completed calls
+    num_empty_arguments_omitted     values of nothing but white space where no string is admitted
+    num_mismatched_arguments        values of a type that the declaration does not admit
+    num_duplicates_repaired         arguments given twice with the same value (free output only)
+    fallback                        why something was published as content instead, the first reason (free output only)
+    was_recovered                   a call was taken although its form was not the model's own (free output only)
+    """
+
+    marker_seen: bool = False
+    num_calls: int = 0
+    num_empty_arguments_omitted: int = 0
+    num_mismatched_arguments: int = 0
+    num_duplicates_repaired: int = 0
+    fallback: ToolFallback | None = None
+    was_recovered: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ConstraintObservation:
     """What is known of the constraint when the request ends.
 
+    branch       whether the committed text is content or tool calls
     complete     the committed text may end here under the constraint
     terminated   the end-of-sequence token was accepted: a normal constrained completion
     mask_positions   positions for which a legal set was computed
@@ -42,6 +125,7 @@ class ConstraintObservation:
     prepare_seconds: float
     mask_seconds: float
     matcher_seconds: float
+    branch: OutputBranch = OutputBranch.UNDECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +151,9 @@ class GenerationResult:
     """The committed output of one request.
 
     `text` is the content; it ends in U+FFFD only where a limit cut a character. `token_ids` holds every committed
-    token, the end-of-sequence token included.
+    token, the end-of-sequence token included. `reasoning` is what the model thought before the content. `tool_calls`
+    holds the completed calls, also where a limit cut the next one; `finish_reason` is why the output ended, whether
+    there are calls or not. `thinking` is None for an answer without thinking, `tool_diagnostics` for one without tools.
     """
 
     text: str
@@ -76,6 +162,11 @@ class GenerationResult:
     finish_reason: FinishReason
     constraint: ConstraintObservation | None
     timings: GenerationTimings
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    thinking: ThinkingStatistics | None = None
+    tool_diagnostics: ToolDiagnostics | None = None
+    matched_stop_string: str | None = None
 
     @property
     def num_generated_tokens(self) -> int:

@@ -8,9 +8,13 @@ import pytest
 from infernix.errors import ContextLengthExceeded, InternalError
 from infernix.frontend.budget import OutputBudget
 from infernix.frontend.constraint import ConstraintState
+from infernix.frontend.framing import Framing
+from infernix.frontend.opening import OutputModel, open_session
+from infernix.frontend.phases import StartingPhase
 from infernix.frontend.session import OutputSession
 from infernix.ops import masks
-from infernix.results import CacheAccess, FinishReason
+from infernix.options import RequestOptions
+from infernix.results import CacheAccess, FinishReason, OutputDelta
 from support.scripted_matcher import ScriptedMatcher
 from support.vocabularies import (
     EMPTY_TEXT,
@@ -27,20 +31,29 @@ EOS = EOS_IDS[0]
 LETTER_O, LETTER_K, OK = nasty_token("o"), nasty_token("k"), nasty_token("ok")
 
 
+def raw_session(budget: OutputBudget, constraint: ConstraintState | None = None) -> OutputSession:
+    model = OutputModel(VOCABULARY, Framing())
+    return open_session(model, StartingPhase.RAW, budget, RequestOptions(), constraint=constraint)
+
+
 def free_session(num_tokens: int = 20) -> OutputSession:
-    return OutputSession(VOCABULARY, OutputBudget(num_tokens, FinishReason.OUTPUT_LIMIT))
+    return raw_session(OutputBudget(num_tokens, FinishReason.OUTPUT_LIMIT))
 
 
 def constrained_session(language: Sequence[bytes], num_tokens: int = 20) -> tuple[OutputSession, ScriptedMatcher]:
     matcher = ScriptedMatcher(VOCABULARY, language)
     state = ConstraintState(matcher, CacheAccess.BUILT, prepare_seconds=0.25)
-    return OutputSession(VOCABULARY, OutputBudget(num_tokens, FinishReason.OUTPUT_LIMIT), state), matcher
+    return raw_session(OutputBudget(num_tokens, FinishReason.OUTPUT_LIMIT), state), matcher
 
 
 def commit(session: OutputSession, *tokens: int) -> str:
     preview = session.preview_model(tokens)
     assert preview.num_accepted == len(tokens)
-    return session.commit_preview()
+    return commit_text(session)
+
+
+def commit_text(session: OutputSession) -> str:
+    return "".join(delta.text for delta in session.commit_preview() if isinstance(delta, OutputDelta))
 
 
 def legal(session: OutputSession) -> list[int]:
@@ -76,12 +89,12 @@ def test_a_prompt_longer_than_the_context_is_refused_with_both_figures() -> None
 
 @pytest.mark.parametrize("reason", [FinishReason.OUTPUT_LIMIT, FinishReason.CONTEXT_CAPACITY])
 def test_the_last_token_of_the_budget_ends_the_output(reason: FinishReason) -> None:
-    session = OutputSession(VOCABULARY, OutputBudget(2, reason))
+    session = raw_session(OutputBudget(2, reason))
     assert session.preview_model([LETTER_O]).finish_reason is None
     session.commit_preview()
     assert session.num_tokens_left == 1
     assert session.preview_model([LETTER_K]).finish_reason is reason
-    assert session.commit_preview() == "k"
+    assert commit_text(session) == "k"
     assert (session.text, session.finish_reason, session.num_tokens_left) == ("ok", reason, 0)
 
 
@@ -145,7 +158,7 @@ def test_a_character_cut_by_a_cancellation_becomes_one_replacement_character() -
     session = free_session()
     commit(session, nasty_token(b"\xe5\x9c"))
     session.preview_terminal(FinishReason.CANCELLED)
-    assert session.commit_preview() == "\ufffd"
+    assert commit_text(session) == "\ufffd"
     assert session.finish_reason is FinishReason.CANCELLED
 
 

@@ -29,6 +29,7 @@ from infernix.errors import (
 from infernix.grammar import ir
 from infernix.matching import CompiledGrammar, GrammarCompiler, masks
 from infernix.matching import compiler as compiler_module
+from infernix.matching import sources as sources_module
 from infernix.matching.masks import VocabularyIndex
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
@@ -71,8 +72,8 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    gate = Gate(compiler_module.build_grammar)
-    monkeypatch.setattr(compiler_module, "build_grammar", gate)
+    gate = Gate(sources_module.build_grammar)
+    monkeypatch.setattr(sources_module, "build_grammar", gate)
     yield gate
     gate.is_open.set()
 
@@ -98,8 +99,8 @@ def stub_builds(monkeypatch: pytest.MonkeyPatch, stub: GrammarCompiler, size: in
     """Lets a compiler build grammars of `size` bytes out of nothing; returns the list of what was built."""
     built: list[OutputConstraint] = []
 
-    def build(constraint: OutputConstraint) -> CompiledGrammar:
-        built.append(constraint)
+    def build(source: sources_module.ConstraintSource) -> CompiledGrammar:
+        built.append(source.constraint)
         return _NamedGrammar(size)
 
     monkeypatch.setattr(stub, "_compile_cold", build)
@@ -130,6 +131,7 @@ class TestKeys:
             (SCHEMA('{"enum": ["a", "b"]}'), SCHEMA('{"enum": ["b", "a"]}')),
             (SCHEMA('{"type": "string", "minLength": 1}'), SCHEMA('{"minLength": 1, "type": "string"}')),
             (SCHEMA('{"const": 1}'), SCHEMA('{"const":1}')),
+            (SCHEMA('{"const": 1}'), SCHEMA('{"const": 1}', ignore_keywords=["format"])),
             (CHOICE(["a"]), REGEX("a")),
             (CHOICE(["ab"]), CHOICE(["a", "b"])),
             (CHOICE(["a\0b"]), CHOICE(["a", "b"])),
@@ -187,7 +189,7 @@ class TestLanguages:
         assert caught.value.location is None
 
     def test_an_empty_language_of_another_kind_keeps_its_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compiler_module, "build_grammar", lambda *_: ir.Grammar.of(ir.NOTHING))
+        monkeypatch.setattr(sources_module, "build_grammar", lambda *_: ir.Grammar.of(ir.NOTHING))
         with pytest.raises(EmptyLanguage):
             GrammarCompiler(VOCABULARY).compile(REGEX("a"))
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from infernix.grammar import ir
-from infernix.matching.analysis import analyze
 from infernix.matching.determinize import MAX_SUBSET_BASE, MAX_SUBSET_GROWTH
+from support.plain_analysis import analyze
 from support.plain_nfa import Nfa, NfaBuilder
 
 Targets: TypeAlias = tuple[int, ...]

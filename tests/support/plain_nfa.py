@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from infernix.grammar import ir
 from infernix.grammar.unicode import utf8_sequences
-from infernix.matching.analysis import GrammarFacts, num_copies
+from support.plain_analysis import GrammarFacts, num_copies
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,19 @@ from types import TracebackType
 import torch
 
 from infernix.engine.constraints import ConstraintCompiler, ConstraintService
-from infernix.engine.prompt import Prompt, encode_prompt
+from infernix.engine.prompt import Prompt, prepare_prompt
 from infernix.engine.run import GenerationRun, PreparedRequest
 from infernix.engine.stream import GenerationStream
 from infernix.errors import EngineClosed, InvalidOptions
 from infernix.frontend.budget import OutputBudget
-from infernix.frontend.session import OutputSession
+from infernix.frontend.opening import OutputModel, open_session, refuse_loose_options
+from infernix.frontend.output_grammar import output_grammar
+from infernix.frontend.thinking import DEFAULT_FORCED_END, encode_forced_end
+from infernix.frontend.tools.selection import select_tools
 from infernix.models import LoadedModel, open_model
 from infernix.options import RequestOptions, resolve_sampling, shown_value
 from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
-from infernix.results import GenerationResult
+from infernix.results import GenerationResult, PublishedDelta
 
 DEFAULT_GRAMMAR_CACHE_BYTES = 256 << 20
 # Far above any use, and far below what an operating system refuses, which PyTorch answers with a crash.
@@ -44,16 +47,22 @@ class Engine:
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
         compiler: ConstraintCompiler | None = None,
+        thinking_end: str = DEFAULT_FORCED_END,
     ) -> None:
         """`max_context` (tokens) may be less than the model's; None: the model's. `compiler` may be shared by engines
-        with the same vocabulary; None: one of its own, made for the first constrained request.
+        with the same vocabulary; None: one of its own, made for the first constrained request. `thinking_end` is the
+        text that ends a model's thinking when its budget is used up. Raises InvalidOptions for a number out of range
+        and for a text that the tokenizer does not keep.
         """
         self._loaded = loaded
         self._vocabulary = loaded.tokenizer.vocabulary()
         self._max_context = _checked_max_context(max_context, loaded.model.max_context)
         self._program = Program(loaded.model, self._vocabulary, prefill_chunk_tokens=prefill_chunk_tokens)
         self._warm_up: threading.Thread | None = None
-        self._constraints = ConstraintService(lambda: compiler or self._new_compiler(grammar_cache_bytes))
+        self._constraints = ConstraintService(
+            lambda: compiler or self._new_compiler(grammar_cache_bytes), self._vocabulary
+        )
+        self._forced_end = encode_forced_end(loaded.tokenizer, loaded.framing, thinking_end)
         self._unit_lock = threading.Lock()
         self._is_closed = False
 
@@ -66,6 +75,7 @@ class Engine:
         num_threads: int = 1,
         max_context: int | None = None,
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
+        thinking_end: str = DEFAULT_FORCED_END,
         progress: Callable[[str], None] | None = None,
     ) -> Engine:
         """Opens a model: the path of a local Hugging Face directory, or None or "smollm2" for the embedded one.
@@ -73,7 +83,8 @@ class Engine:
         A directory holds config.json, tokenizer.json and safetensors files; a GGUF file by itself is refused.
         `device` is "auto", "cpu" or "cuda". `num_threads` is for the whole process, since PyTorch has one setting.
         `max_context` (tokens) may be less than the model's; None: the model's. `grammar_cache_bytes` bounds the
-        compiled grammars that are kept. `progress` receives lines about slow steps, from other threads too.
+        compiled grammars that are kept. `thinking_end` is the text that ends a model's thinking when its budget is
+        used up. `progress` receives lines about slow steps, from other threads too.
 
         Raises ModelLoadError; InvalidOptions for a number out of range.
         """
@@ -90,6 +101,7 @@ class Engine:
             open_model(model, device=device, progress=progress),
             max_context=max_context,
             grammar_cache_bytes=grammar_cache_bytes,
+            thinking_end=thinking_end,
         )
         engine._warm_up = warm_up
         return engine
@@ -107,8 +119,8 @@ class Engine:
     def generate(self, prompt: Prompt, options: RequestOptions | None = None) -> GenerationResult:
         """The whole answer to one request.
 
-        A text is continued as it stands, special tokens spelled in it included; messages (mappings with `role` and
-        `content`) go through the chat template; token ids are taken as they are.
+        A text is continued as it stands, special tokens spelled in it included; messages, alone or in a ChatPrompt with
+        tools, go through the chat template; token ids are taken as they are.
 
         Raises a RequestError if the request cannot be honoured, ConstraintDeadEnd and NonFiniteLogits also in the
         middle of the text; the engine stays usable.
@@ -149,24 +161,39 @@ class Engine:
 
     def _prepare(self, prompt: Prompt, options: RequestOptions) -> PreparedRequest:
         started = time.perf_counter()
-        tokens = encode_prompt(prompt, self._loaded.tokenizer, self._loaded.template)
-        budget = OutputBudget.of(options.max_new_tokens, len(tokens), self._max_context)
-        is_constrained = options.constraint is not None
-        sampling = resolve_sampling(options.sampling, self._loaded.sampling_defaults, constrained=is_constrained)
-        constraint = None if options.constraint is None else self._constraints.prepare(options.constraint)
+        prepared = prepare_prompt(prompt, self._loaded)
+        budget = OutputBudget.of(options.max_new_tokens, len(prepared.tokens), self._max_context)
+        content = options.constraint
+        sampling = resolve_sampling(options.sampling, self._loaded.sampling_defaults, constrained=content is not None)
+        framing = self._loaded.framing
+        policy = select_tools(
+            prepared.tools, options.tool_choice, framing.tool_style, None if content is None else content.kind
+        )
+        grammar = output_grammar(framing, prepared.phase, policy, content)
+        if grammar is not None:
+            refuse_loose_options(options)
+        session = open_session(
+            OutputModel(self._vocabulary, framing, self._forced_end),
+            prepared.phase,
+            budget,
+            options,
+            constraint=None if grammar is None else self._constraints.prepare(grammar),
+            policy=policy,
+            continuation=prepared.continuation,
+        )
         return PreparedRequest(
-            prompt=tokens,
+            prompt=list(prepared.tokens),
             budget=budget,
             sampling=sampling,
-            session=OutputSession(self._vocabulary, budget, constraint),
+            session=session,
             started=started,
             prepare_seconds=time.perf_counter() - started,
         )
 
-    def _advance(self, run: GenerationRun) -> str:
+    def _advance(self, run: GenerationRun) -> tuple[PublishedDelta, ...]:
         with self._unit_lock:
             if run.is_finished:  # another thread asked for the same request's next piece at the same time
-                return ""
+                return ()
             if self._is_closed and not run.is_cancelled:
                 error = EngineClosed("the engine was closed")
                 run.fail(error)

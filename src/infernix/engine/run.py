@@ -13,7 +13,7 @@ from infernix.options import SamplingParameters
 from infernix.program.pending import PendingBatch, PendingRowFailure, RowDecision
 from infernix.program.program import Program
 from infernix.program.sequence import PhysicalSequence
-from infernix.results import FinishReason, GenerationResult, GenerationTimings
+from infernix.results import FinishReason, GenerationResult, GenerationTimings, PublishedDelta
 
 _EXCERPT_CHARACTERS = 40
 
@@ -70,8 +70,8 @@ class GenerationRun:
             raise RuntimeError("the generation has not finished")
         return self._result
 
-    def step(self) -> str:
-        """Runs one unit and returns the text that it committed; afterwards the run may be finished.
+    def step(self) -> tuple[PublishedDelta, ...]:
+        """Runs one unit and returns what it published; afterwards the run may be finished.
 
         An error ends the run with nothing of the unit committed, and is raised here and from `result`.
         """
@@ -88,32 +88,36 @@ class GenerationRun:
         self._error = error
         self._release()
 
-    def _run_unit(self) -> str:
+    def _run_unit(self) -> tuple[PublishedDelta, ...]:
         started = time.perf_counter()
+        session = self._session
         if self._sequence is None:
             self._sequence = self._program.start(
                 self._request.prompt, self._request.budget.num_tokens, self._request.sampling
             )
         sequence = self._sequence
-        masks = self._session if self._session.is_constrained else None
-        text = ""
-        if sequence.num_generated_tokens == 0:
+        masks = session if session.is_constrained else None
+        deltas: tuple[PublishedDelta, ...] = ()
+        if sequence.num_unprocessed_prompt_tokens:
             has_budget = self._request.budget.num_tokens > 0
-            batch = self._program.prefill_chunk(sequence, masks, sample=has_budget)
+            # A thinking budget of nothing is used up before the model has said a word.
+            can_sample = has_budget and not session.pending_control_tokens
+            batch = self._program.prefill_chunk(sequence, masks, sample=can_sample)
             if batch is not None:
-                text = self._settle(batch)
+                deltas = self._settle(batch)
             self._prefill_seconds += time.perf_counter() - started
-            if not has_budget and sequence.num_unprocessed_prompt_tokens == 0:
+            if not has_budget and not sequence.num_unprocessed_prompt_tokens:
                 return self._end(self._request.budget.limit_reason)
         else:
-            text = self._settle(self._program.decode(sequence, masks))
+            control = session.pending_control_tokens
+            deltas = self._force(control) if control else self._settle(self._program.decode(sequence, masks))
             self._decode_seconds += time.perf_counter() - started
-        if self._session.finish_reason is not None:
-            self._finish(self._session.finish_reason)
-        return text
+        if session.finish_reason is not None:
+            self._finish(session.finish_reason)
+        return deltas
 
-    def _settle(self, batch: PendingBatch) -> str:
-        """Preview, then the Program's commit, then the session's, and only then text that a caller may see."""
+    def _settle(self, batch: PendingBatch) -> tuple[PublishedDelta, ...]:
+        """Preview, then the Program's commit, then the session's, and only then what a caller may see."""
         (row,) = batch.rows
         if row.failure is not None:
             self._program.commit(batch, [RowDecision(num_accepted=0, is_terminal=True)])
@@ -125,6 +129,17 @@ class GenerationRun:
             self._session.discard_preview()
             if row.sequence.is_pending:
                 self._program.abort_pending(batch)
+            raise
+        return self._session.commit_preview()
+
+    def _force(self, tokens: tuple[int, ...]) -> tuple[PublishedDelta, ...]:
+        """Puts in the tokens that end the thinking: no forward pass, no sampling, no random number."""
+        assert self._sequence is not None
+        self._session.preview_control(tokens)
+        try:
+            self._program.append_forced_tokens(self._sequence, tokens)
+        except BaseException:
+            self._session.discard_preview()
             raise
         return self._session.commit_preview()
 
@@ -140,12 +155,12 @@ class GenerationRun:
             )
         return InternalError(f"the unit failed: {failure}")
 
-    def _end(self, reason: FinishReason) -> str:
+    def _end(self, reason: FinishReason) -> tuple[PublishedDelta, ...]:
         """An end without another token."""
         self._session.preview_terminal(reason)
-        text = self._session.commit_preview()
+        deltas = self._session.commit_preview()
         self._finish(reason)
-        return text
+        return deltas
 
     def _finish(self, reason: FinishReason) -> None:
         self._release()
@@ -161,6 +176,11 @@ class GenerationRun:
                 decode_seconds=self._decode_seconds,
                 total_seconds=time.perf_counter() - self._request.started,
             ),
+            reasoning=self._session.reasoning,
+            tool_calls=self._session.tool_calls,
+            thinking=self._session.thinking_statistics,
+            tool_diagnostics=self._session.tool_diagnostics,
+            matched_stop_string=self._session.matched_stop_string,
         )
 
     def _release(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ import numpy as np
 
 from infernix.errors import ConstraintDeadEnd, ConstraintError, EmptyLanguage, InvalidGrammar
 from infernix.grammar import ir
-from infernix.grammar.build import build_grammar
 from infernix.matching.compile_cache import CompileCache, Outcome
 from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.masks import VocabularyIndex
+from infernix.matching.sources import ConstraintSource, GrammarSource
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from infernix.options import ConstraintKind, OutputConstraint
 from infernix.results import CacheAccess
@@ -46,9 +45,9 @@ class Compilation:
 class GrammarCompiler:
     """Compiles constraints for one vocabulary, on the calling thread.
 
-    Two constraints are the same where kind and source text are, to the letter; a choice is a set, in any order.
-    Concurrent requests for the same constraint share one build; at most MAX_COLD_COMPILES different ones are built at
-    a time, and what is in the cache never waits for them. Failures are remembered like grammars.
+    Two constraints are the same where their keys are (`infernix.matching.sources`). Concurrent requests for the same
+    constraint share one build; at most MAX_COLD_COMPILES different ones are built at a time, and what is in the cache
+    never waits for them. Failures are remembered like grammars.
 
     `cache_bytes` bounds what is kept: a quarter is for mask rows (never less than two rows), a quarter for slices of
     the vocabulary (never less than the last one), the rest for grammars and failures. Whatever was not used for the
@@ -66,9 +65,10 @@ class GrammarCompiler:
         # Builds under way; the outcome is None where a build was broken off.
         self._builds: dict[bytes, Future[Outcome | None]] = {}
 
-    def compile(self, constraint: OutputConstraint) -> Compilation:
+    def compile(self, constraint: OutputConstraint | GrammarSource) -> Compilation:
         """Raises a ConstraintError where the constraint cannot be used, an equal one again for the same source."""
-        key = _cache_key(constraint)
+        source = ConstraintSource(constraint) if isinstance(constraint, OutputConstraint) else constraint
+        key = source.cache_key
         while True:
             with self._lock:
                 known = self._cache.get(key)
@@ -78,17 +78,17 @@ class GrammarCompiler:
             if known is not None:
                 return Compilation(_grammar_of(known), CacheAccess.HIT)
             if build is None:
-                return Compilation(self._build(constraint, key, own_build), CacheAccess.BUILT)
+                return Compilation(self._build(source, key, own_build), CacheAccess.BUILT)
             outcome = build.result()
             if outcome is not None:
                 return Compilation(_grammar_of(outcome), CacheAccess.WAITED)
             # What broke the build off was not the constraint's fault: perhaps it goes well here.
 
-    def _build(self, constraint: OutputConstraint, key: bytes, build: Future[Outcome | None]) -> CompiledGrammar:
+    def _build(self, source: GrammarSource, key: bytes, build: Future[Outcome | None]) -> CompiledGrammar:
         outcome: Outcome | None = None
         try:
             with self._cold_slots:
-                grammar = self._compile_cold(constraint)
+                grammar = self._compile_cold(source)
             outcome = grammar
             return grammar
         except ConstraintError as error:
@@ -101,17 +101,19 @@ class GrammarCompiler:
                     self._cache.put(key, outcome)
             build.set_result(outcome)
 
-    def _compile_cold(self, constraint: OutputConstraint) -> CompiledGrammar:
-        grammar = build_grammar(constraint, self._token_error)
+    def _compile_cold(self, source: GrammarSource) -> CompiledGrammar:
+        grammar = source.build(self._token_error)
         with self._index_lock:  # the first two constraints must not both work it out
             _ = self.index.slices
         try:
             compiled = CompiledGrammar(grammar, self.index)
         except EmptyLanguage as error:
-            if constraint.kind is ConstraintKind.GRAMMAR:
+            if source.content_kind is ConstraintKind.GRAMMAR:
                 raise InvalidGrammar(error.message) from None
             raise
-        if not compiled.new_matcher().fill(np.zeros(self.index.vocabulary.num_mask_words, np.int32)):
+        matcher = compiled.new_matcher()
+        source.advance_to_content(matcher)
+        if not matcher.fill(np.zeros(self.index.vocabulary.num_mask_words, np.int32)):
             raise ConstraintDeadEnd("no token of this vocabulary can begin a text of the constraint")
         return compiled
 
@@ -135,25 +137,6 @@ class GrammarCompiler:
         """Grammars that are not kept any more, but that requests still use."""
         with self._lock:
             return self._cache.num_live_bytes
-
-
-def _cache_key(constraint: OutputConstraint) -> bytes:
-    """A digest, so that large sources are not kept."""
-    texts: list[str] = [constraint.source]
-    if constraint.kind is ConstraintKind.CHOICE:
-        # Errors name entries by their place: with an entry that cannot be encoded, the order matters.
-        is_set = all(_can_be_encoded(text) for text in constraint.choices)
-        texts = sorted(set(constraint.choices)) if is_set else list(constraint.choices)
-    digest = hashlib.sha256(constraint.kind.encode())
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return digest.digest()
-
-
-def _can_be_encoded(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _grammar_of(outcome: Outcome) -> CompiledGrammar:

@@ -84,10 +84,22 @@ class Program:
         return self._run_and_sample(sequence, chunk, masks, Purpose.PREFILL)
 
     def decode(self, sequence: PhysicalSequence, masks: TokenMaskProvider | None) -> PendingBatch:
-        """Runs the anchor and draws the next token."""
+        """Runs what has not been run (the anchor, and forced tokens before it) and draws the next token."""
         if sequence.num_generated_tokens == 0:
             raise ValueError("the first token comes from prefill")
-        return self._run_and_sample(sequence, [sequence.anchor], masks, Purpose.DECODE)
+        return self._run_and_sample(sequence, sequence.ledger[sequence.execution_frontier :], masks, Purpose.DECODE)
+
+    def append_forced_tokens(self, sequence: PhysicalSequence, tokens: Sequence[int]) -> None:
+        """Makes given tokens count as if the model had produced them; the next decode unit runs over them.
+
+        Neither model nor sampler nor random numbers have a part in it. Raises ValueError, with nothing changed, before
+        the prompt is processed and while a unit is pending.
+        """
+        if sequence.is_pending or sequence.num_unprocessed_prompt_tokens:
+            raise ValueError("tokens can be forced between two units after the prompt")
+        sequence.ledger += tokens
+        for token in tokens:
+            sequence.counts.add(token)
 
     def commit(self, batch: PendingBatch, decisions: Sequence[RowDecision]) -> None:
         """Makes the accepted tokens count: ledger, execution frontier, cache and penalty counts move together.

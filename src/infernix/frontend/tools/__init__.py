@@ -1,0 +1,1 @@
+"""Tools: what a declaration means for grammar and reader alike."""

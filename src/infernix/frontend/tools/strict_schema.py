@@ -1,0 +1,171 @@
+"""What a strict tool's JSON Schema comes to: one object with a finite list of named arguments."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from infernix.errors import UnsupportedJsonSchema
+from infernix.frontend.framing import ToolStyle
+from infernix.frontend.tools.contract import ArgumentContract, ArgumentEncoding
+from infernix.frontend.tools.parameter_framing import VALUE_END, is_parameter_name
+from infernix.grammar.schema import reduce_json_schema
+from infernix.grammar.schema.graph import SchemaGraph
+from infernix.grammar.schema.nodes import (
+    AnyOf,
+    Anything,
+    Literals,
+    Node,
+    ObjectNode,
+    Property,
+    StringNode,
+)
+from infernix.grammar.schema.satisfiability import Satisfiability, explain, find_satisfiable
+from infernix.grammar.schema.strings import has_raw_string
+
+_MAX_CACHED_WEIGHT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class StrictSchema:
+    """A reduced schema whose root is the object `root`, to which no other names can be added."""
+
+    graph: SchemaGraph
+    satisfiability: Satisfiability
+    root: ObjectNode
+
+    def properties(self) -> Iterator[Property]:
+        """The arguments that can have a value, in declared order."""
+        return (prop for prop in self.root.properties if self.is_possible(prop.value))
+
+    def is_possible(self, position: int) -> bool:
+        """Whether any value is of this position."""
+        return position in self.satisfiability.positions
+
+    def branches(self, position: int) -> list[Node]:
+        """See `possible_branches`."""
+        return possible_branches(self.graph, self.satisfiability, position)
+
+
+def read_strict_schema(text: str) -> StrictSchema:
+    """The schema in `text`.
+
+    Raises what `parse_json_schema` raises, and UnsupportedJsonSchema unless the root comes to an object with
+    `additionalProperties: false`, be it through `$ref` or `allOf`, without alternatives and without finite values.
+    """
+    known = _recent.get(text)
+    if known is None:
+        known = _read(text)
+        _recent.put(text, known)
+    return known
+
+
+def argument_contracts(schema: StrictSchema, style: ToolStyle) -> dict[str, ArgumentContract]:
+    """How each argument is written.
+
+    Raises UnsupportedJsonSchema at an argument that `style` cannot write: one with a name that its framing does not
+    hold, one whose value could be a string as well as something else, one that is required and has no value without
+    the text that ends values.
+    """
+    contracts: dict[str, ArgumentContract] = {}
+    for prop in schema.properties():
+        encoding = ArgumentEncoding.JSON if style is ToolStyle.JSON else _xml_encoding(schema, prop)
+        contracts[prop.name] = ArgumentContract(prop.name, encoding)
+    return contracts
+
+
+def _read(text: str) -> StrictSchema:
+    graph = reduce_json_schema(text)
+    satisfiability = find_satisfiable(graph)
+    if graph.ROOT not in satisfiability.positions:
+        raise explain(graph, satisfiability, graph.ROOT)
+    branches = possible_branches(graph, satisfiability, graph.ROOT)
+    root = branches[0]
+    if len(branches) > 1 or not isinstance(root, ObjectNode):
+        raise UnsupportedJsonSchema("the arguments of a strict tool must come to 'type': 'object' without alternatives")
+    if root.additional is not None and root.additional in satisfiability.positions:
+        raise UnsupportedJsonSchema("the arguments of a strict tool need 'additionalProperties': false")
+    return StrictSchema(graph, satisfiability, root)
+
+
+def possible_branches(graph: SchemaGraph, satisfiability: Satisfiability, position: int) -> list[Node]:
+    """The nodes whose union a position admits, without those that admit nothing; no AnyOf among them."""
+    node = graph.nodes[graph.resolve(position)]
+    branches = node.branches if isinstance(node, AnyOf) else (node,)
+    return [branch for branch in branches if satisfiability.admits_some(branch)]
+
+
+def _xml_encoding(schema: StrictSchema, prop: Property) -> ArgumentEncoding:
+    place = schema.graph.places[prop.value]
+    if not is_parameter_name(prop.name):
+        raise UnsupportedJsonSchema(
+            f"the argument name {prop.name[:40]!r} is empty or holds '<', '>' or a line break", place.pointer
+        )
+    branches = schema.branches(prop.value)
+    kinds = frozenset[str]().union(*map(_kinds, branches))
+    if kinds == {"string"}:
+        if prop.required and not any(_has_raw_value(branch, schema, prop) for branch in branches):
+            raise UnsupportedJsonSchema(
+                f"{prop.name[:40]!r} is required, and each of its values holds the text {VALUE_END!r} that ends one",
+                place.pointer,
+            )
+        return ArgumentEncoding.TEXT
+    if "string" in kinds:
+        raise UnsupportedJsonSchema(
+            f"{prop.name[:40]!r} mixes strings, which are written as they are, and JSON values", place.pointer
+        )
+    return ArgumentEncoding.JSON
+
+
+def _has_raw_value(branch: Node, schema: StrictSchema, prop: Property) -> bool:
+    if isinstance(branch, StringNode):
+        return has_raw_string(branch, VALUE_END, schema.graph.places[prop.value])
+    assert isinstance(branch, Literals)
+    return any(isinstance(value, str) and VALUE_END not in value for value in branch.values)
+
+
+def _kinds(node: Node) -> frozenset[str]:
+    match node:
+        case Anything():
+            return frozenset({"string", "other"})
+        case StringNode():
+            return frozenset({"string"})
+        case Literals(values):
+            return frozenset("string" if isinstance(value, str) else "other" for value in values)
+        case _:
+            return frozenset({"other"})
+
+
+class _RecentSchemas:
+    """The schemas that were asked for last, of a bounded weight together; shared by all threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, StrictSchema] = {}
+        self._weight = 0
+
+    def get(self, text: str) -> StrictSchema | None:
+        with self._lock:
+            schema = self._found.pop(text, None)
+            if schema is not None:
+                self._found[text] = schema
+            return schema
+
+    def put(self, text: str, schema: StrictSchema) -> None:
+        with self._lock:
+            if text in self._found:
+                return
+            self._found[text] = schema
+            self._weight += _weight(text, schema)
+            while self._weight > _MAX_CACHED_WEIGHT:
+                oldest = next(iter(self._found))
+                self._weight -= _weight(oldest, self._found.pop(oldest))
+
+
+def _weight(text: str, schema: StrictSchema) -> int:
+    """About 200 bytes to one."""
+    return 1 + len(text) // 50 + 2 * len(schema.graph.nodes)
+
+
+_recent = _RecentSchemas()
