@@ -8,6 +8,8 @@ from pydantic import BaseModel
 
 from infernix.errors import InvalidChoice, InvalidJsonSchema, InvalidOptions
 from infernix.options import (
+    MAX_STOP_STRING_CHARACTERS,
+    MAX_STOP_STRINGS,
     ConstraintKind,
     OutputConstraint,
     RequestOptions,
@@ -15,6 +17,7 @@ from infernix.options import (
     SamplingParameters,
     resolve_sampling,
 )
+from infernix.tools import ToolChoice
 
 RANGES = {
     "temperature": (0.0, 2.0),
@@ -190,3 +193,58 @@ def test_numbers_too_long_to_be_written_are_refused() -> None:
 def test_a_request_has_a_budget() -> None:
     with pytest.raises(InvalidOptions, match="max_new_tokens: expected an integer, got None"):
         RequestOptions(max_new_tokens=None)  # type: ignore[arg-type]
+
+
+# What is published and what ends the output
+
+
+def test_options_of_publication_have_plain_defaults() -> None:
+    options = RequestOptions()
+    assert (options.tool_choice, options.thinking_budget) == (ToolChoice(), None)
+    assert (options.stop, options.stop_token_ids) == ((), ())
+    assert (options.raw_output, options.publish_special_tokens, options.ignore_eos) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tool_choice", "auto"),
+        ("thinking_budget", -1),
+        ("thinking_budget", 1.5),
+        ("thinking_budget", True),
+        ("stop", "END"),
+        ("stop", ["END"]),
+        ("stop", ("",)),
+        ("stop", ("a\ud800",)),
+        ("stop", (5,)),
+        ("stop", ("x" * (MAX_STOP_STRING_CHARACTERS + 1),)),
+        ("stop", ("x",) * (MAX_STOP_STRINGS + 1)),
+        ("stop_token_ids", [5]),
+        ("stop_token_ids", (-1,)),
+        ("stop_token_ids", (None,)),
+        ("stop_token_ids", ("5",)),
+        ("raw_output", 1),
+        ("publish_special_tokens", None),
+        ("ignore_eos", "no"),
+    ],
+)
+def test_options_of_publication_are_checked(name: str, value: Any) -> None:
+    with pytest.raises(InvalidOptions, match=name) as caught:
+        RequestOptions(**{name: value})
+    assert caught.value.field == name
+
+
+def test_options_of_publication_at_their_bounds_are_taken() -> None:
+    RequestOptions(
+        thinking_budget=0,
+        stop=("x" * MAX_STOP_STRING_CHARACTERS,) * MAX_STOP_STRINGS,
+        stop_token_ids=(0, 2**31 - 1),
+        publish_special_tokens=True,
+        ignore_eos=True,
+    )
+
+
+def test_raw_output_has_no_thinking_to_bound() -> None:
+    RequestOptions(raw_output=True)
+    with pytest.raises(InvalidOptions, match="thinking_budget: raw output"):
+        RequestOptions(raw_output=True, thinking_budget=5)

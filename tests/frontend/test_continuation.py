@@ -185,6 +185,12 @@ def test_a_free_call_that_turns_out_to_be_none_is_published_without_the_prefix()
         assert session.commit_preview() == ()
 
 
+def test_content_behind_a_free_call_that_the_prefix_opened_is_published() -> None:
+    session = chat_session(tools=policy(F, constrained=False), continuation="Hi <tool_call>\n<function=f>")
+    deltas = run_tokens(session, [*answer_tokens("</function></tool_call>Done, and all of it."), EOS])
+    assert (published(deltas), session.tool_calls) == ("Done, and all of it.", (ToolCall("f", "{}"),))
+
+
 def test_half_a_mark_of_the_prefix_may_become_a_call_or_content() -> None:
     for constrained in (True, False):
         for suffix, content, num_calls in [("all>\n<function=f>\n</function>\n</tool_call>", "", 1), ("x", "x", 0)]:
@@ -220,6 +226,8 @@ def test_a_long_prefix_is_no_problem() -> None:
     session = chat_session(state=grammar_state(text_then_calls(XML)), tools=policy(F), continuation=prefix)
     deltas = run_tokens(session, [ord("y"), EOS])
     assert deltas == [OutputDelta(OutputChannel.CONTENT, "y")]
+    with pytest.raises(InvalidToolConstraint, match="begins no answer"):
+        chat_session(state=grammar_state(text_then_calls(XML)), tools=policy(F), continuation=prefix + "<tool_call>y")
 
 
 def test_only_a_new_output_can_be_put_behind_a_text() -> None:

@@ -114,7 +114,7 @@ class ToolReader:
             case _Place.CONTENT:
                 return not (self._has_json_content or self._policy.required)
             case _Place.AFTER:
-                return self._policy.parallel and self._held == b"\n"
+                return self._held == b"\n"  # held only where another call is allowed
             case _:
                 return False
 

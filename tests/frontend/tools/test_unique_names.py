@@ -151,7 +151,14 @@ def test_names_count_by_call_and_not_in_thinking(style: ToolStyle) -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("a", "\\u0061"), ("é", "\\u00e9"), ("😀", "\\ud83d\\ude00"), ('\\"', "\\u0022"), ("\\/", "/"), ("\\n", "\\u000a")],
+    [
+        ("a", "\\u0061"),
+        ("é", "\\u00e9"),
+        ("😀", "\\ud83d\\ude00"),
+        ('\\"', "\\u0022"),
+        ("\\/", "/"),
+        ("\\n", "\\u000a"),
+    ],
 )
 def test_another_spelling_is_the_same_name(first: str, second: str) -> None:
     vocabulary = tool_vocabulary()

@@ -119,10 +119,11 @@ def _contract(index: int, tool: ToolDefinition, style: ToolStyle) -> ToolContrac
 def tool_error(error: ConstraintError, name: str, index: int) -> ConstraintError:
     """What is wrong with the arguments' schema of a tool, told of the tool; `index` is its place among all tools."""
     prefix, place = f"tool {name!r}: ", f"/{index}/parameters"
-    if isinstance(error, InvalidJsonSchema | UnsupportedJsonSchema | UnsatisfiableJsonSchema):
-        if error.location is not None:
-            reason, _, _ = error.message.partition("\n")
-            return type(error)(prefix + reason, place)
+    if isinstance(error, InvalidJsonSchema | UnsupportedJsonSchema | UnsatisfiableJsonSchema) and not error.location:
         reason = error.message.removesuffix(f" at {error.pointer or '/'}")
         return type(error)(prefix + reason, place + error.pointer)
-    return ConstraintTooLarge(f"{prefix}{error.message} at {place}")
+    # With the place in the schema's text; the excerpt behind it would stand between this and the place of the schema.
+    reason, _, _ = error.message.partition("\n")
+    if isinstance(error, InvalidJsonSchema):
+        return InvalidJsonSchema(prefix + reason, place)
+    return ConstraintTooLarge(f"{prefix}{reason} at {place}")

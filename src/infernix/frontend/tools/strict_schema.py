@@ -21,6 +21,7 @@ from infernix.grammar.schema.nodes import (
     Property,
     StringNode,
 )
+from infernix.grammar.schema.pointers import Place
 from infernix.grammar.schema.satisfiability import Satisfiability, explain, find_satisfiable
 from infernix.grammar.schema.strings import has_raw_string
 
@@ -42,6 +43,12 @@ class StrictSchema:
     def is_possible(self, position: int) -> bool:
         """Whether any value is of this position."""
         return position in self.satisfiability.positions
+
+    def place(self, prop: Property) -> Place:
+        """Where an argument is declared."""
+        if prop.value == self.graph.ANYTHING:  # all that admit anything have one position
+            return Place().at("properties", prop.name)
+        return self.graph.places[prop.value]
 
     def branches(self, position: int) -> list[Node]:
         """See `possible_branches`."""
@@ -97,7 +104,7 @@ def possible_branches(graph: SchemaGraph, satisfiability: Satisfiability, positi
 
 
 def _xml_encoding(schema: StrictSchema, prop: Property) -> ArgumentEncoding:
-    place = schema.graph.places[prop.value]
+    place = schema.place(prop)
     if not is_parameter_name(prop.name):
         raise UnsupportedJsonSchema(
             f"the argument name {prop.name[:40]!r} is empty or holds '<', '>' or a line break", place.pointer
@@ -120,7 +127,7 @@ def _xml_encoding(schema: StrictSchema, prop: Property) -> ArgumentEncoding:
 
 def _has_raw_value(branch: Node, schema: StrictSchema, prop: Property) -> bool:
     if isinstance(branch, StringNode):
-        return has_raw_string(branch, VALUE_END, schema.graph.places[prop.value])
+        return has_raw_string(branch, VALUE_END, schema.place(prop))
     assert isinstance(branch, Literals)
     return any(isinstance(value, str) and VALUE_END not in value for value in branch.values)
 

@@ -39,6 +39,7 @@ from infernix.grammar.json_values import JsonRules, Spacing
 from infernix.grammar.schema.lowering import Lowering
 from infernix.grammar.schema.members import Member, MemberSyntax, lower_members
 from infernix.grammar.schema.nodes import Literals, Node, Property, StringNode
+from infernix.grammar.schema.pointers import Place
 from infernix.grammar.schema.strings import has_raw_string, lower_raw_string
 from infernix.grammar.unicode import character_class
 
@@ -101,26 +102,24 @@ class _StrictArguments:
     def _value(self, prop: Property) -> Expression | None:
         """The values of an argument with their end; None where none can be written."""
         if self._tool.arguments[prop.name].encoding is ArgumentEncoding.TEXT:
-            return self._raw_string(prop.value)
+            return self._raw_string(prop)
         value = self._lowering.rule(prop.value)
         assert value is not None
         return Sequence((value, _VALUE_END))
 
-    def _raw_string(self, position: int) -> Expression | None:
-        position = self._schema.graph.resolve(position)
-        lowered = [self._raw_branch(branch, position) for branch in self._schema.branches(position)]
+    def _raw_string(self, prop: Property) -> Expression | None:
+        lowered = [self._raw_branch(branch, prop) for branch in self._schema.branches(prop.value)]
         options = [option for option in lowered if option != NOTHING]
         return choice(*options) if options else None
 
-    def _raw_branch(self, branch: Node, position: int) -> Expression:
+    def _raw_branch(self, branch: Node, prop: Property) -> Expression:
         if isinstance(branch, StringNode):
-            return self._raw_text(branch, position)
+            return self._raw_text(branch, self._schema.place(prop))
         assert isinstance(branch, Literals)
         values = [value for value in branch.values if isinstance(value, str) and VALUE_END not in value]
         return choice(*(Literal((value + VALUE_END + "\n").encode()) for value in dict.fromkeys(values)))
 
-    def _raw_text(self, node: StringNode, position: int) -> Expression:
-        place = self._schema.graph.places[position]
+    def _raw_text(self, node: StringNode, place: Place) -> Expression:
         if not has_raw_string(node, VALUE_END, place):
             return NOTHING
         return self._rules.shared(
