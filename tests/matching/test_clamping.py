@@ -87,8 +87,8 @@ class BothWays:
     def legal(self) -> list[int]:
         """The legal tokens here, the same in three ways: with clamping, without, and token by token."""
         clamping, plain = self.places
-        self.num_clamped += self.clamping.table.clamped(clamping) != clamping
-        assert self.plain.table.clamped(plain) == plain
+        self.num_clamped += self.clamping.table.describe_row(clamping)[0] != clamping
+        assert self.plain.table.describe_row(plain)[0] == plain
         row, expected = self.clamping.row(clamping).words, self.plain.row(plain).words
         assert row is not None
         assert expected is not None

@@ -64,7 +64,7 @@ def test_matchers_of_different_epochs_go_on_side_by_side() -> None:
     before = mask_of(waiting, vocabulary)
     old_table = compiled.configurations
     busy = compiled.new_matcher()
-    for byte in b'{"x": ' + b"[" * 200 + b"1" + b"]" * 200 + b"}":
+    for byte in b'{"x": ' + b"[" * 500 + b"1" + b"]" * 500 + b"}":
         assert busy.accept(byte)
     assert compiled.configurations is not old_table
     assert mask_of(waiting, vocabulary) == before

@@ -83,7 +83,7 @@ def loops_of(network: Network) -> list[tuple[int, int]]:
     counts = [int(atoms).bit_count() for atoms in sets]
     assert counts == sorted(counts)
     assert len(set(sets.tolist())) == len(sets)
-    return [(int(sets[own]), int(sets[body])) for own, body in tables[arena.STATE_LOOPS].reshape(-1, 2)]
+    return [(int(sets[own]), int(sets[body])) for own, body, _ in tables[arena.STATE_LOOPS].reshape(-1, 3)]
 
 
 def body_states(network: Network) -> set[int]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import infernix.matching.determinize
+import infernix.matching.flattening
 import infernix.matching.network
 import infernix.matching.rule_nfa
 from infernix.errors import ConstraintTooLarge, EmptyLanguage
@@ -20,9 +21,11 @@ from infernix.grammar.regex import parse_regex
 from infernix.grammar.unicode import character_class
 from infernix.matching import arena
 from infernix.matching.analysis import analyze
+from infernix.matching.flattening import flatten
 from infernix.matching.network import Network, build_network
-from infernix.matching.rule_nfa import NfaBuilder
+from infernix.matching.rule_nfa import build_nfa
 from infernix.options import OutputConstraint
+from support import plain_analysis
 from support.plain_network import StateGraph, plain_states
 from support.random_grammars import FAMILIES, fixed_grammars, random_grammar
 from support.shared_data import shared_data
@@ -41,8 +44,9 @@ class NetworkStates:
     def __init__(self, grammar: ir.Grammar) -> None:
         self.network: Network = build_network(grammar)
         tables = self.network.tables
-        builder = NfaBuilder(grammar, analyze(grammar))
-        self._expressions = {rule: key for key, rule in builder.rule_of_expression.items()}
+        flat = flatten(grammar)
+        blocks = build_nfa(flat, analyze(flat)).block_of_rule
+        self._expressions = [id(flat.blocks[block]) for block in blocks]
         self.class_of = tables[arena.CLASS_OF].tolist()
         self.delta = tables[arena.DELTA].reshape(self.network.num_states, self.network.num_classes).tolist()
         self.targets = tables[arena.TARGETS].tolist()
@@ -178,7 +182,7 @@ def test_random_grammars(family: str) -> None:
         try:
             check(grammar)
         except EmptyLanguage:
-            assert id(grammar.rules[grammar.root].body) not in analyze(grammar).productive
+            assert id(grammar.rules[grammar.root].body) not in plain_analysis.analyze(grammar).productive
             continue
         num_built += 1
     assert num_built > CASES_PER_FAMILY // 2
@@ -312,9 +316,9 @@ def test_bounds(
 
 @pytest.mark.parametrize("leaf", [ir.text("a"), ir.EMPTY])
 def test_shared_expressions_do_not_explode(leaf: ir.Expression, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(infernix.matching.rule_nfa, "MAX_NFA_EDGES", 1 << 12)
+    monkeypatch.setattr(infernix.matching.flattening, "MAX_NODES", 1 << 12)
     expression = leaf
     for _ in range(60):
         expression = ir.sequence(expression, expression)
-    with pytest.raises(ConstraintTooLarge, match="edges"):
+    with pytest.raises(ConstraintTooLarge, match="expressions"):
         build_network(ir.Grammar.of(expression))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from infernix.matching.atoms import ATOM_OF_ASCII
+from infernix.matching.forest import FIRST_TOKEN, LAST_TOKEN, Forest
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.slices import MIN_SHARE, split_by_kind
-from infernix.matching.trie import TokenTrie
+from infernix.matching.slices import MIN_SHARE, forest_by_kind
 from support.vocabularies import text_vocabulary
 
 TEXTS = (
@@ -22,8 +25,19 @@ def index() -> VocabularyIndex:
     return VocabularyIndex(text_vocabulary(list(TEXTS)))
 
 
-def texts_in(trie: TokenTrie) -> set[str]:
-    return {TEXTS[token] for token in trie.token_ids.tolist()}
+def texts_in(forest: Forest) -> list[set[str]]:
+    """The tokens by group."""
+    groups = []
+    for begin, end in pairwise(forest.root_begins.tolist()):
+        roots = forest.nodes[begin:end]
+        groups.append(
+            {TEXTS[forest.token_ids[entry]] for root in roots for entry in range(root[FIRST_TOKEN], root[LAST_TOKEN])}
+        )
+    return groups
+
+
+def texts_of(row: NDArray[np.uint32]) -> set[str]:
+    return {text for token, text in enumerate(TEXTS) if row[0] >> token & 1}
 
 
 def atoms_in(characters: str) -> int:
@@ -34,7 +48,7 @@ def atoms_in(characters: str) -> int:
 
 
 def test_tokens_are_split_into_words_others_and_those_beyond_ascii(index: VocabularyIndex) -> None:
-    words, beyond, others = map(texts_in, split_by_kind(index.trie))
+    words, beyond, others = texts_in(forest_by_kind(index.trie, np.ones(len(TEXTS), np.bool_)))
     assert words == {"a", "ab", "a1", " a", " a b", "_x", "abcabcabc", "1", " ", "b", "c", "dd"}
     assert beyond == {"é", "aé", "在"}
     assert others == {"  a", ".a", "a.", ", ", '"a'}
@@ -44,10 +58,32 @@ def test_a_slice_and_its_others_are_the_whole_vocabulary(index: VocabularyIndex)
     # "a" and "b" are in one atom with the letters up to "f".
     part = index.slices.find(atoms_in("a"), 1 << 30)
     assert part is not None
-    taken = {text for token, text in enumerate(TEXTS) if part.row[0] >> token & 1}
+    taken = texts_of(part.row)
     assert taken == {"a", "ab", "abcabcabc", "b", "c", "dd"}
-    others: set[str] = set().union(*map(texts_in, part.others))
-    assert others == set(TEXTS) - taken
+    assert set().union(*texts_in(part.others)) == set(TEXTS) - taken
+    assert part.suffixes is not None
+    without, behind = texts_in(part.suffixes)
+    assert behind == {"a1", "a b", "aé", "a."} & set(TEXTS)
+    assert without == set(TEXTS) - taken - behind
+
+
+def test_a_slice_by_number_of_characters(index: VocabularyIndex) -> None:
+    part = index.slices.find_counted(atoms_in("a"))
+    assert part is not None
+    for num_left, taken in (
+        (0, set()),
+        (1, {"a", "b", "c"}),
+        (2, {"a", "b", "c", "ab", "dd"}),
+        (8, {"a", "b", "c", "ab", "dd"}),
+        (9, {"a", "b", "c", "ab", "dd", "abcabcabc"}),
+        (1 << 30, {"a", "b", "c", "ab", "dd", "abcabcabc"}),
+    ):
+        assert texts_of(part.row(num_left)) == taken
+    assert part.row(3) is part.row(8)
+    without, behind = texts_in(part.suffixes)
+    assert behind == {"a1", "aé", "a."}
+    assert without == set(TEXTS) - behind - texts_of(part.row(9))
+    assert index.slices.find_counted(atoms_in("~")) is None
 
 
 @pytest.mark.parametrize(("num_left", "long_ones"), [(1 << 30, True), (40, True), (32, True), (8, False), (9, True)])

@@ -21,16 +21,17 @@ from infernix.matching.atoms import (
     NUM_ASCII_ATOMS,
     WIDE_SPACE_ATOM,
 )
-from infernix.matching.trie import (
-    BYTE,
+from infernix.matching.forest import (
+    ATOMS_BELOW,
     FIRST_CHILD,
     FIRST_TOKEN,
+    LAST_CHILD,
     LAST_TOKEN,
     MAX_CHARACTERS_BELOW,
     NEXT_TOKEN,
-    TokenTrie,
-    build_trie,
+    Forest,
 )
+from infernix.matching.trie import TokenTrie, build_trie
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 from support.vocabularies import byte_vocabulary, nasty_vocabulary, text_vocabulary
 
@@ -167,51 +168,59 @@ def texts_of(vocabulary: Vocabulary) -> dict[int, bytes]:
     }
 
 
-def nodes_by_prefix(trie: TokenTrie) -> dict[bytes, int]:
-    """All nodes by the bytes on the way to them, found from the roots on."""
-    found: dict[bytes, int] = {}
-    waiting = [(b"", node) for node in range(trie.num_roots)]
+def nodes_by_prefix(forest: Forest) -> dict[tuple[int, bytes], int]:
+    """All nodes by group and the bytes on the way to them, found from the roots on."""
+    found: dict[tuple[int, bytes], int] = {}
+    waiting = [
+        (group, b"", range(forest.root_begins[group], forest.root_begins[group + 1]))
+        for group in range(len(forest.root_begins) - 1)
+    ]
     while waiting:
-        before, node = waiting.pop()
-        prefix = before + bytes([trie.nodes[node, BYTE]])
-        assert prefix not in found
-        found[prefix] = node
-        children = range(trie.nodes[node, FIRST_CHILD], trie.nodes[node + 1, FIRST_CHILD])
-        assert [trie.nodes[child, BYTE] for child in children] == sorted(trie.nodes[child, BYTE] for child in children)
-        waiting += [(prefix, child) for child in children]
-    assert sorted(found.values()) == list(range(len(trie.nodes) - 1))
+        group, before, children = waiting.pop()
+        assert forest.node_bytes[children].tolist() == sorted(set(forest.node_bytes[children].tolist()))
+        for node in children:
+            prefix = before + bytes([forest.node_bytes[node]])
+            found[group, prefix] = node
+            waiting.append((group, prefix, range(forest.nodes[node, FIRST_CHILD], forest.nodes[node, LAST_CHILD])))
+    assert sorted(found.values()) == list(range(len(forest.nodes)))
     return found
+
+
+def check_forest(forest: Forest, texts: dict[int, tuple[int, bytes]]) -> None:
+    """Every figure of a forest against the list of tokens, each with its group and its bytes."""
+    members: dict[tuple[int, bytes], list[bytes]] = {}
+    for group, data in texts.values():
+        for end in range(1, len(data) + 1):
+            members.setdefault((group, data[:end]), []).append(data)
+    nodes = nodes_by_prefix(forest)
+    assert nodes.keys() == members.keys()
+    for (group, prefix), node in nodes.items():
+        row = forest.nodes[node]
+        below = members[group, prefix]
+        tokens = forest.token_ids[row[FIRST_TOKEN] : row[NEXT_TOKEN]].tolist()
+        assert [texts[token] for token in tokens] == [(group, data) for data in below if data == prefix]
+        tokens = forest.token_ids[row[FIRST_TOKEN] : row[LAST_TOKEN]].tolist()
+        assert [texts[token] for token in tokens] == [(group, data) for data in sorted(below)]
+        atoms_below = 0
+        for data in below:
+            atoms_below |= suffix_atoms(data, len(prefix))
+        assert row[ATOMS_BELOW : ATOMS_BELOW + 2].tolist() == np.array([atoms_below]).view(np.int32).tolist()
+        # The figure for a token that is cut inside a character here does not matter: its atoms say broken then.
+        if not atoms_below >> BROKEN_ATOM & 1:
+            most = max(len(characters_of(data[len(prefix) :])) for data in below)
+            assert row[MAX_CHARACTERS_BELOW] == most
+    assert sorted(forest.token_ids.tolist()) == sorted(texts)
+    assert forest.max_token_bytes == max((len(data) for _, data in texts.values()), default=0)
 
 
 def check(trie: TokenTrie, texts: dict[int, bytes]) -> None:
     """Every figure of the trie against the list of tokens."""
-    members: dict[bytes, list[bytes]] = {}
-    for data in texts.values():
-        for end in range(1, len(data) + 1):
-            members.setdefault(data[:end], []).append(data)
-    nodes = nodes_by_prefix(trie)
-    assert nodes.keys() == members.keys()
-    for prefix, node in nodes.items():
-        row = trie.nodes[node]
-        tokens = trie.token_ids[row[FIRST_TOKEN] : row[NEXT_TOKEN]].tolist()
-        assert [texts[token] for token in tokens] == [data for data in members[prefix] if data == prefix]
-        tokens = trie.token_ids[row[FIRST_TOKEN] : row[LAST_TOKEN]].tolist()
-        assert [texts[token] for token in tokens] == sorted(members[prefix])
-        atoms_below = 0
-        for data in members[prefix]:
-            atoms_below |= suffix_atoms(data, len(prefix))
-        assert trie.atoms_below[node] == atoms_below
-        # The figure for a token that is cut inside a character here does not matter: its atoms say broken then.
-        if not atoms_below >> BROKEN_ATOM & 1:
-            most = max(len(characters_of(data[len(prefix) :])) for data in members[prefix])
-            assert row[MAX_CHARACTERS_BELOW] == most
-    assert sorted(trie.token_ids.tolist()) == sorted(texts)
+    check_forest(trie.forest, {token: (0, data) for token, data in texts.items()})
     for entry, token in enumerate(trie.token_ids.tolist()):
         data = texts[token]
         assert trie.flat[trie.ends[entry] : trie.ends[entry + 1]].tobytes() == data
         assert trie.token_atoms[entry] == suffix_atoms(data, 0)
         assert trie.num_characters[entry] == len(characters_of(data))
-    assert trie.max_token_bytes == max(map(len, texts.values()), default=0)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -303,11 +312,38 @@ def _corners(ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_trie_of_some_of_the_tokens(seed: int) -> None:
+def test_the_forest_of_some_of_the_tokens(seed: int) -> None:
     rng = Random(1000 + seed)
     vocabulary = vocabulary_of(random_tokens(rng))
     trie = build_trie(vocabulary)
-    for share in (0.0, 0.3, 0.9, 1.0):
-        chosen = np.array([rng.random() < share for _ in trie.token_ids], np.bool_)
-        texts = texts_of(vocabulary)
-        check(trie.only(chosen), {token: texts[token] for token in trie.token_ids[chosen].tolist()})
+    texts = texts_of(vocabulary)
+    for num_groups in (0, 1, 2, 5):
+        groups = np.array([rng.randint(-1, num_groups - 1) for _ in trie.token_ids], np.int64)
+        chosen = zip(trie.token_ids.tolist(), groups.tolist(), strict=True)
+        check_forest(trie.grouped(groups), {token: (group, texts[token]) for token, group in chosen if group >= 0})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tokens_without_what_they_begin_with(seed: int) -> None:
+    rng = Random(2000 + seed)
+    vocabulary = vocabulary_of(random_tokens(rng))
+    trie = build_trie(vocabulary)
+    texts = texts_of(vocabulary)
+    atoms = rng.choice((0, 1 << NON_ASCII_ATOM, rng.getrandbits(BROKEN_ATOM), (1 << BROKEN_ATOM) - 1))
+    prefixes = trie.prefixes(atoms)
+    groups = np.full(len(trie.token_ids), -1)
+    expected: dict[int, tuple[int, bytes]] = {}
+    for entry, token in enumerate(trie.token_ids.tolist()):
+        data = texts[token]
+        num_characters, num_bytes = 0, 0
+        for character in characters_of(data):
+            if character is None or atoms_of([character]) & ~atoms:
+                break
+            num_characters += 1
+            is_cut = character == "\ufffd" and data[num_bytes : num_bytes + 3] != character.encode()
+            num_bytes = len(data) if is_cut else num_bytes + len(character.encode())
+        assert (prefixes.num_bytes[entry], prefixes.num_characters[entry]) == (num_bytes, num_characters)
+        if num_bytes < len(data) and rng.random() < 0.9:
+            groups[entry] = min(num_characters, 2)
+            expected[token] = (min(num_characters, 2), data[num_bytes:])
+    check_forest(trie.suffixes(prefixes, groups), expected)

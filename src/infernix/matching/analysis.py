@@ -1,255 +1,434 @@
-"""Facts about a grammar that building its network needs: which rules can produce, vanish, recurse; their sizes.
-
-Expressions are walked with explicit stacks, never by recursion, because their depth belongs to the user. Every request
-with a new grammar passes through here, so that each expression is looked at once unless rules recurse.
-"""
+"""What the parts of a grammar can do: produce anything, vanish, call themselves; and how large they are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from infernix.grammar import ir
-from infernix.grammar.unicode import utf8_sequences
-from infernix.matching.liveness import live_edges
+from infernix.matching.flattening import (
+    BYTES,
+    CALL,
+    CHOICE,
+    CLASS,
+    EXPRESSION,
+    KIND_BITS,
+    LITERAL,
+    OPTIONAL,
+    PLUS,
+    REPEAT,
+    ROOT_BLOCK,
+    SEQUENCE,
+    STAR,
+    TOKENS,
+    UNBOUNDED,
+    FlatGrammar,
+    Ints,
+    Nodes,
+)
+from infernix.matching.jit import inner, kernel
+from infernix.matching.liveness import live_states
 
 # Counted repetitions up to this many byte edges are written out; larger ones keep a counter. Rules up to the second
 # figure that do not recurse are copied into their callers.
 MAX_EXPANDED_EDGES = 160
 MAX_INLINED_EDGES = 20
 
+# Sizes are cut off here: where blocks are copied into others, they can grow beyond any integer.
+_HUGE = 1 << 40
+_KIND = (1 << KIND_BITS) - 1
+
 
 @dataclass(frozen=True, slots=True)
-class GrammarFacts:
-    """Facts by rule index, and by `id` of every expression of a rule that the root leads to.
+class Facts:
+    """Facts by node, int32 1 or 0: whether it derives anything, and whether it derives the empty string.
 
-    `callees` are the rules that a rule refers to. `productive` and `nullable` hold the expressions that derive anything
-    and the empty string; `num_edges` says how many byte edges an expression will take. `automaton_edges` are
-    those of `live_edges`.
+    By block: the same two; whether its calls are copies, and whether there are others; and, int64, how many edges it
+    takes at most. ends: by node where the node behind its subtree is. copies: by repetition how often its body is
+    written out, or 0 where it keeps a counter. is_live: by automaton state whether an accepting state can be reached.
     """
 
-    callees: dict[int, set[int]]
-    inlined_rules: set[int]
-    productive: set[int]
-    nullable: set[int]
-    num_edges: dict[int, int]
-    automaton_edges: dict[int, NDArray[np.int32]]
-    all_productive: bool
+    ends: Ints
+    productive: Ints
+    productive_blocks: Ints
+    nullable_blocks: Ints
+    is_inlined: Ints
+    is_rule: Ints
+    written: Nodes
+    copies: Ints
+    is_live: Ints
 
 
-def analyze(grammar: ir.Grammar) -> GrammarFacts:
-    """All facts, each as a least fixpoint over the rules that the root leads to."""
-    nodes_of_rule: dict[int, list[ir.Expression]] = {}
-    callees: dict[int, set[int]] = {}
-    pending = [grammar.root]
-    while pending:
-        rule = pending.pop()
-        if rule not in nodes_of_rule:
-            nodes_of_rule[rule], callees[rule] = _postorder(grammar.rules[rule].body)
-            pending.extend(callees[rule])
-    callers: dict[int, list[int]] = {rule: [] for rule in callees}
-    for rule, targets in callees.items():
-        for target in targets:
-            callers[target].append(rule)
-    judge = _Judge(grammar, _recursive_rules(callees, callers))
-    # Callees first: without recursion, one look at each rule settles it.
-    waiting = list(reversed(_callees_first(callees)))
-    is_waiting = set(waiting)
-    while waiting:
-        rule = waiting.pop()
-        is_waiting.discard(rule)
-        if judge.look_at(rule, nodes_of_rule[rule]):
-            for caller in callers[rule]:
-                if caller not in is_waiting:
-                    is_waiting.add(caller)
-                    waiting.append(caller)
-    return GrammarFacts(
-        callees,
-        judge.inlined_rules,
-        judge.productive,
-        judge.nullable,
-        judge.num_edges,
-        judge.automaton_edges,
-        len(judge.productive) == len(judge.num_edges),
+def analyze(flat: FlatGrammar) -> Facts:
+    """All facts, each as a least fixpoint."""
+    num_nodes, num_blocks = len(flat.nodes), len(flat.automaton_of)
+    is_live = live_states(flat)
+    by_node = np.empty(8 * num_nodes, np.int32)
+    by_block = np.zeros(7 * num_blocks, np.int32)
+    sizes = np.zeros(2 * (num_nodes + num_blocks), np.int64)
+    copies = np.empty(len(flat.repeats), np.int32)
+    _analyze(
+        flat.nodes,
+        flat.block_begins,
+        flat.literal_begins,
+        flat.repeats.ravel(),
+        flat.class_begins,
+        flat.class_sizes,
+        flat.automaton_of,
+        flat.automata,
+        flat.automaton_final,
+        is_live,
+        by_node,
+        by_block,
+        sizes,
+        copies,
+        MAX_EXPANDED_EDGES,
+        MAX_INLINED_EDGES,
+    )
+    blocks = by_block.reshape(7, -1)
+    return Facts(
+        by_node[:num_nodes],
+        by_node[num_nodes : 2 * num_nodes],
+        blocks[0],
+        blocks[1],
+        blocks[2],
+        blocks[6],
+        sizes[num_blocks : 2 * num_blocks],
+        copies,
+        is_live,
     )
 
 
-def _postorder(root: ir.Expression) -> tuple[list[ir.Expression], set[int]]:
-    """Every node below and including `root`, children first, and the rules referred to.
+@inner
+def _callee(nodes: Nodes, repeats: Ints, node: int) -> int:
+    """The block that a node refers to, or -1."""
+    kind = nodes[node] & _KIND
+    if kind == CALL:
+        return int(nodes[node]) >> KIND_BITS
+    if kind == REPEAT:
+        return int(repeats[3 * (nodes[node] >> KIND_BITS) + 2])
+    return -1
 
-    A leaf comes once for each of its parents, every other node once.
+
+@inner
+def _derive(
+    nodes: Nodes,
+    literal_begins: Ints,
+    repeats: Ints,
+    class_begins: Ints,
+    automaton_of: Ints,
+    automata: Ints,
+    automaton_holds: Ints,
+    by_node: Ints,
+    by_block: Ints,
+    holds: int,
+    block_holds: int,
+    is_for_empty: bool,
+) -> None:
+    """Which nodes derive anything (or the empty string), written to by_node[holds:] and by_block[block_holds:].
+
+    Works like unit propagation over Horn clauses: a node waits for one of its children, a sequence for all.
     """
-    order: list[ir.Expression] = []
-    callees: set[int] = set()
-    seen: set[int] = set()
-    # None stands above a node whose children have been put on the stack.
-    stack: list[ir.Expression | None] = [root]
-    while stack:
-        node = stack.pop()
-        if node is None:
-            finished = stack.pop()
-            assert finished is not None
-            order.append(finished)
+    num_nodes = len(nodes)
+    parents = 3 * num_nodes
+    first_callers = 3 * len(automaton_of)
+    next_callers = 4 * num_nodes
+    missing = 5 * num_nodes
+    queue = 6 * num_nodes
+    for block in range(len(automaton_of)):
+        automaton = automaton_of[block]
+        by_block[block_holds + block] = automaton != EXPRESSION and automaton_holds[automata[2 * automaton]]
+    depth = 0
+    for node in range(num_nodes):
+        kind = nodes[node] & _KIND
+        operand = nodes[node] >> KIND_BITS
+        needed = 1
+        known = OPTIONAL <= kind <= STAR
+        if kind == LITERAL:
+            known = not is_for_empty or literal_begins[operand] == literal_begins[operand + 1]
+        elif kind == SEQUENCE:
+            needed = operand
+            known = operand == 0
+        elif kind == CLASS:
+            known = not is_for_empty and class_begins[operand] < class_begins[operand + 1]
+        elif BYTES <= kind <= TOKENS:
+            known = not is_for_empty
+        elif kind == REPEAT:
+            known = repeats[3 * operand] == 0 or by_block[block_holds + repeats[3 * operand + 2]] != 0
+        elif kind == CALL:
+            known = by_block[block_holds + operand] != 0
+        by_node[missing + node] = needed
+        by_node[holds + node] = known
+        if known:
+            by_node[queue + depth] = node
+            depth += 1
+    while depth > 0:
+        depth -= 1
+        node = by_node[queue + depth] + 0
+        parent = by_node[parents + node] + 0
+        if parent >= 0:
+            by_node[missing + parent] -= 1
+            if by_node[missing + parent] == 0 and by_node[holds + parent] == 0:
+                by_node[holds + parent] = 1
+                by_node[queue + depth] = parent
+                depth += 1
             continue
-        if isinstance(node, ir.Sequence):
-            children: tuple[ir.Expression, ...] = node.items
-        elif isinstance(node, ir.Choice):
-            children = node.options
-        elif isinstance(node, ir.Repeat):
-            children = (node.body,)
-        else:
-            if isinstance(node, ir.RuleReference):
-                callees.add(node.index)
-            order.append(node)
-            continue
-        if id(node) not in seen:
-            seen.add(id(node))
-            stack.append(node)
-            stack.append(None)
-            stack.extend(children)
-    return order, callees
+        block = -1 - parent
+        by_block[block_holds + block] = 1
+        caller = by_block[first_callers + block] + 0
+        while caller >= 0:
+            if by_node[holds + caller] == 0:
+                by_node[holds + caller] = 1
+                by_node[queue + depth] = caller
+                depth += 1
+            caller = by_node[next_callers + caller] + 0
 
 
-class _Judge:
-    """What is known of the expressions and rules so far."""
+@inner
+def _measure(
+    nodes: Nodes,
+    block_begins: Ints,
+    literal_begins: Ints,
+    repeats: Ints,
+    class_begins: Ints,
+    class_sizes: Ints,
+    automaton_of: Ints,
+    automata: Ints,
+    by_node: Ints,
+    by_block: Ints,
+    sizes: Nodes,
+    copies: Ints,
+    max_expanded_edges: int,
+    block: int,
+) -> None:
+    """Works out a block's size, and how many edges it takes, from those of the blocks that are copied into it.
 
-    def __init__(self, grammar: ir.Grammar, recursive: set[int]) -> None:
-        self.productive: set[int] = set()
-        self.nullable: set[int] = set()
-        self.num_edges: dict[int, int] = {}
-        self.inlined_rules: set[int] = set()
-        self.automaton_edges: dict[int, NDArray[np.int32]] = {}
-        self._grammar = grammar
-        self._recursive = recursive
-        self._known: dict[int, tuple[bool, bool]] = {}
-
-    def look_at(self, rule: int, nodes: list[ir.Expression]) -> bool:
-        """Judges all expressions of a rule, given what is known; says whether that changed what holds for the rule."""
-        productive, nullable, num_edges = self.productive, self.nullable, self.num_edges
-        for node in nodes:
-            key = id(node)
-            if isinstance(node, ir.Literal):
-                size = len(node.data)
-                productive.add(key)
-                if not size:
-                    nullable.add(key)
-            elif isinstance(node, ir.Sequence):
-                size = 0
-                is_productive = is_nullable = True
-                for item in node.items:
-                    child = id(item)
-                    size += num_edges[child]
-                    is_productive = is_productive and child in productive
-                    is_nullable = is_nullable and child in nullable
-                if is_productive:
-                    productive.add(key)
-                if is_nullable:
-                    nullable.add(key)
-            elif isinstance(node, ir.RuleReference):
-                index = node.index
-                # A rule on a cycle may be met before it has been looked at.
-                is_productive, is_nullable = self._known.get(index, (False, False))
-                size = num_edges[id(self._grammar.rules[index].body)] if index in self.inlined_rules else 1
-                if is_productive:
-                    productive.add(key)
-                if is_nullable:
-                    nullable.add(key)
-            elif isinstance(node, ir.Choice):
-                size = 0
-                for option in node.options:
-                    child = id(option)
-                    size += num_edges[child]
-                    if child in productive:
-                        productive.add(key)
-                    if child in nullable:
-                        nullable.add(key)
-            elif isinstance(node, ir.Repeat):
-                child = id(node.body)
-                copies = num_copies(node, num_edges[child])
-                size = 1 if copies is None else copies * num_edges[child]
-                if node.minimum == 0 or child in productive:
-                    productive.add(key)
-                if node.minimum == 0 or child in nullable:
-                    nullable.add(key)
-            elif isinstance(node, ir.CharacterClass):
-                size = _num_class_edges(node.ranges)
-                if size:
-                    productive.add(key)
-            elif isinstance(node, ir.ByteRange):
-                size = 1
-                productive.add(key)
-            elif isinstance(node, ir.TokenSet):
-                size = 1
-                if node.excluded or node.ids:
-                    productive.add(key)
-            elif isinstance(node, ir.Automaton):
-                size = 1
-                if key not in self.automaton_edges:
-                    self.automaton_edges[key], is_productive = live_edges(node)
-                    if is_productive:
-                        productive.add(key)
-                if 0 in node.accepting:
-                    nullable.add(key)
-            num_edges[key] = size
-        body = self._grammar.rules[rule].body
-        root = id(body)
-        if rule not in self._recursive and num_edges[root] <= MAX_INLINED_EDGES and not isinstance(body, ir.Automaton):
-            self.inlined_rules.add(rule)
-        before = self._known.get(rule, (False, False))
-        self._known[rule] = (root in productive, root in nullable)
-        return self._known[rule] != before
+    The size is the number of byte edges, copies counted, and every other call counted as one.
+    """
+    num_nodes = len(nodes)
+    num_blocks = len(block_begins) - 1
+    is_inlined = 2 * num_blocks
+    is_rule = 6 * num_blocks
+    # Sizes by block come first, then those by node; each followed by the numbers of edges written.
+    first = 2 * num_blocks
+    begin = block_begins[block]
+    if begin == block_begins[block + 1]:
+        automaton = automaton_of[block]
+        sizes[block] = 1
+        sizes[num_blocks + block] = automata[2 * automaton + 3] - automata[2 * automaton + 1]
+        return
+    for node in range(block_begins[block + 1] - 1, begin - 1, -1):
+        kind = nodes[node] & _KIND
+        operand = int(nodes[node] >> KIND_BITS)
+        size = 1
+        written = 1
+        if kind == LITERAL:
+            size = int(literal_begins[operand + 1] - literal_begins[operand])
+            written = max(size, 1)
+        elif SEQUENCE <= kind <= CHOICE:
+            size = 0
+            written = int(operand == 0)
+            child = node + 1
+            for _ in range(operand):
+                size += sizes[first + child]
+                written += sizes[first + num_nodes + child]
+                child = by_node[child] + 0
+        elif OPTIONAL <= kind <= PLUS:
+            size = sizes[first + node + 1] + 0
+            written = sizes[first + num_nodes + node + 1] + 3
+        elif kind == CLASS:
+            size = int(class_sizes[2 * operand])
+            written = int(class_begins[operand + 1] - class_begins[operand])
+        elif kind == CALL:
+            if by_block[is_inlined + operand] != 0:
+                size = sizes[operand] + 0
+                written = sizes[num_blocks + operand] + 0
+            else:
+                by_block[is_rule + operand] = 1
+        elif kind == REPEAT:
+            body = repeats[3 * operand + 2]
+            num_copies = int(repeats[3 * operand + 1])
+            if num_copies == UNBOUNDED:
+                num_copies = int(repeats[3 * operand])
+            copies[operand] = 0
+            if num_copies * max(sizes[body], 1) <= max_expanded_edges:
+                copies[operand] = num_copies
+                size = num_copies * sizes[body]
+                written = num_copies * (sizes[num_blocks + body] + 1) + 3
+            else:
+                by_block[is_rule + body] = 1
+        sizes[first + node] = min(size, _HUGE)
+        sizes[first + num_nodes + node] = min(written, _HUGE)
+    sizes[block] = sizes[first + begin]
+    sizes[num_blocks + block] = sizes[first + num_nodes + begin]
 
 
-@lru_cache(maxsize=4096)
-def _num_class_edges(ranges: tuple[tuple[int, int], ...]) -> int:
-    return sum(len(encoding) for encoding in utf8_sequences(ranges))
+@kernel
+def _analyze(
+    nodes: Nodes,
+    block_begins: Ints,
+    literal_begins: Ints,
+    repeats: Ints,
+    class_begins: Ints,
+    class_sizes: Ints,
+    automaton_of: Ints,
+    automata: Ints,
+    automaton_final: Ints,
+    is_live: Ints,
+    by_node: Ints,
+    by_block: Ints,
+    sizes: Nodes,
+    copies: Ints,
+    max_expanded_edges: int,
+    max_inlined_edges: int,
+) -> None:
+    """Writes the facts.
 
+    by_node, `num_nodes` times: end, productive, nullable, parent (negative for the root of a block: -1 - block), the
+    next node that refers to the same block, what a node waits for, a queue, the block. by_block, all zeros, by block:
+    productive, nullable, is copied, the first node that refers to it, how many blocks it waits for, a list of blocks,
+    whether it is called.
+    """
+    num_nodes = len(nodes)
+    num_blocks = len(automaton_of)
+    parents = 3 * num_nodes
+    next_callers = 4 * num_nodes
+    block_of = 7 * num_nodes
+    is_inlined = 2 * num_blocks
+    first_callers = 3 * num_blocks
+    waits = 4 * num_blocks
+    order = 5 * num_blocks
+    by_block[6 * num_blocks + ROOT_BLOCK] = 1
+    for block in range(num_blocks):
+        by_block[first_callers + block] = -1
+    for block in range(num_blocks):
+        begin = block_begins[block]
+        for node in range(block_begins[block + 1] - 1, begin - 1, -1):
+            kind = nodes[node] & _KIND
+            num_children = 0
+            if SEQUENCE <= kind <= CHOICE:
+                num_children = int(nodes[node] >> KIND_BITS)
+            elif OPTIONAL <= kind <= PLUS:
+                num_children = 1
+            end = node + 1
+            for _ in range(num_children):
+                by_node[parents + end] = node
+                end = by_node[end] + 0
+            by_node[node] = end
+            by_node[block_of + node] = block
+            callee = _callee(nodes, repeats, node)
+            if callee >= 0:
+                by_node[next_callers + node] = by_block[first_callers + callee]
+                by_block[first_callers + callee] = node
+                by_block[waits + block] += 1
+        if begin < block_begins[block + 1]:
+            by_node[parents + begin] = -1 - block
+    for is_for_empty in range(2):
+        _derive(
+            nodes,
+            literal_begins,
+            repeats,
+            class_begins,
+            automaton_of,
+            automata,
+            automaton_final if is_for_empty else is_live,
+            by_node,
+            by_block,
+            2 * num_nodes if is_for_empty else num_nodes,
+            num_blocks if is_for_empty else 0,
+            is_for_empty != 0,
+        )
 
-def num_copies(repeat: ir.Repeat, body_edges: int) -> int | None:
-    """How often the body is written out, or None where the repetition keeps a counter."""
-    copies = max(repeat.minimum, 1) if repeat.maximum is None else repeat.maximum
-    return copies if copies <= 1 or copies * max(body_edges, 1) <= MAX_EXPANDED_EDGES else None
-
-
-def _callees_first(callees: dict[int, set[int]]) -> list[int]:
-    order: list[int] = []
-    seen: set[int] = set()
-    for root in callees:
-        stack: list[tuple[int, bool]] = [(root, False)]
-        while stack:
-            rule, expanded = stack.pop()
-            if expanded:
-                order.append(rule)
-            elif rule not in seen:
-                seen.add(rule)
-                stack.append((rule, True))
-                stack.extend((target, False) for target in callees[rule] if target not in seen)
-    return order
-
-
-def _recursive_rules(callees: dict[int, set[int]], callers: dict[int, list[int]]) -> set[int]:
-    """Rules on a cycle of references, or between cycles: what is left when rules without callees or callers go."""
-    num_callees = {rule: len(targets) for rule, targets in callees.items()}
-    ready = [rule for rule, num in num_callees.items() if num == 0]
-    alive = set(callees)
-    while ready:
-        rule = ready.pop()
-        alive.discard(rule)
-        for caller in callers[rule]:
-            num_callees[caller] -= 1
-            if num_callees[caller] == 0:
-                ready.append(caller)
-    num_callers = {rule: sum(caller in alive for caller in callers[rule]) for rule in alive}
-    ready = [rule for rule, num in num_callers.items() if num == 0]
-    while ready:
-        rule = ready.pop()
-        alive.discard(rule)
-        for target in callees[rule]:
-            if target in alive:
-                num_callers[target] -= 1
-                if num_callers[target] == 0:
-                    ready.append(target)
-    return alive
+    # The order in which sizes can be worked out. First blocks that lead to no recursion, callees first.
+    end = order
+    for block in range(num_blocks):
+        if by_block[waits + block] == 0:
+            by_block[end] = block
+            end += 1
+    place = order
+    while place < end:
+        caller = by_block[first_callers + by_block[place]] + 0
+        while caller >= 0:
+            calling = by_node[block_of + caller]
+            by_block[waits + calling] -= 1
+            if by_block[waits + calling] == 0:
+                by_block[end] = calling
+                end += 1
+            caller = by_node[next_callers + caller] + 0
+        place += 1
+    # Blocks that lead to recursion without being part of it, callers first. From here on a block that is left waits
+    # for one more than there are.
+    first_above = end
+    for block in range(num_blocks):
+        if by_block[waits + block] != 0:
+            by_block[waits + block] = 1
+            caller = by_block[first_callers + block] + 0
+            while caller >= 0:
+                by_block[waits + block] += by_block[waits + by_node[block_of + caller]] != 0
+                caller = by_node[next_callers + caller] + 0
+            if by_block[waits + block] == 1:
+                by_block[end] = block
+                end += 1
+    while place < end:
+        block = by_block[place] + 0
+        by_block[waits + block] = 0
+        for node in range(block_begins[block], block_begins[block + 1]):
+            callee = _callee(nodes, repeats, node)
+            if callee >= 0 and by_block[waits + callee] != 0:
+                by_block[waits + callee] -= 1
+                if by_block[waits + callee] == 1:
+                    by_block[end] = callee
+                    end += 1
+        place += 1
+    # Recursive blocks: only the bodies of repetitions have to come first. Their calls are never copies.
+    first_recursive = end
+    for block in range(num_blocks):
+        if by_block[waits + block] != 0:
+            by_block[waits + block] = 1
+            for node in range(block_begins[block], block_begins[block + 1]):
+                if nodes[node] & _KIND == REPEAT:
+                    by_block[waits + block] += by_block[waits + _callee(nodes, repeats, node)] != 0
+            if by_block[waits + block] == 1:
+                by_block[end] = block
+                end += 1
+    while place < end:
+        block = by_block[place] + 0
+        by_block[waits + block] = 0
+        caller = by_block[first_callers + block] + 0
+        while caller >= 0:
+            calling = by_node[block_of + caller]
+            if nodes[caller] & _KIND == REPEAT and by_block[waits + calling] != 0:
+                by_block[waits + calling] -= 1
+                if by_block[waits + calling] == 1:
+                    by_block[end] = calling
+                    end += 1
+            caller = by_node[next_callers + caller] + 0
+        place += 1
+    for step in range(num_blocks):
+        # Those in the middle come last, in reverse.
+        place = order + step
+        if place >= first_above + end - first_recursive:
+            place = first_recursive - 1 - (place - (first_above + end - first_recursive))
+        elif place >= first_above:
+            place += first_recursive - first_above
+        block = by_block[place] + 0
+        _measure(
+            nodes,
+            block_begins,
+            literal_begins,
+            repeats,
+            class_begins,
+            class_sizes,
+            automaton_of,
+            automata,
+            by_node,
+            by_block,
+            sizes,
+            copies,
+            max_expanded_edges,
+            block,
+        )
+        is_recursive = place >= first_recursive
+        by_block[is_inlined + block] = (
+            sizes[block] <= max_inlined_edges and automaton_of[block] == EXPRESSION and not is_recursive
+        )

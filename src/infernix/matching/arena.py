@@ -30,8 +30,10 @@ TOKEN_BEGIN = 6  # state -> first row of TOKEN_EDGES; one row more than states
 TOKEN_EDGES = 7  # token set, target state
 LOOPS = 8  # minimum, maximum or UNBOUNDED, body rule, return state
 RULES = 9  # start state, nullable
-STATE_LOOPS = 27  # atoms that lead back to the state; atoms that run through a loop's body from it: LOOP_SETS rows
+STATE_LOOPS = 27  # atoms that lead back to the state; atoms that run through a loop's body from it: LOOP_SETS rows;
+# which of the two are even: OWN_IS_EVEN | BODY_IS_EVEN
 LOOP_SETS = 28  # low and high word of a set of atoms
+LOOP_STARTS = 30  # set by set: an ASCII byte of it or NO_BYTE; by byte class, whether it can begin a character of it
 # Tables that grow.
 NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
 CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, clamped form
@@ -52,7 +54,7 @@ STACK = 24  # component search: provisional frame, next link; and a second stack
 SORTED = 25  # return state, parent, count: pairs in canonical order; or state, frame, 0: items
 RELATION = 26  # open questions of one comparison: frame, frame, whether the second covers the first
 COVERINGS = 29  # answers to such questions by hash, later ones in place of earlier: frame + 1, frame, answer
-NUM_TABLES = 30
+NUM_TABLES = 31
 
 CAPACITY = 32
 COUNT = 64
@@ -77,7 +79,7 @@ for _table, _width in {
     TOKEN_EDGES: 2,
     LOOPS: 4,
     RULES: 2,
-    STATE_LOOPS: 2,
+    STATE_LOOPS: 3,
     LOOP_SETS: 2,
     CONFIGURATIONS: CONFIGURATION_WIDTH,
     ITEMS: 2,
@@ -100,6 +102,7 @@ for _table, _width in {
 # Values inside the tables.
 NO_TARGET = -1
 NO_LOOP = -1
+NO_BYTE = -1
 NO_FRAME = -1
 UNBOUNDED = -1
 NO_LIMIT = 1 << 30  # iterations left where nothing is counted
@@ -113,6 +116,8 @@ ROOT_FRAME = 0
 FINAL = 1
 KEPT = 2  # has byte or token edges
 ACCEPT = 4
+OWN_IS_EVEN = 1
+BODY_IS_EVEN = 2
 
 # Bounds of one closure step; meeting one is an error of the constraint, not a stall.
 MAX_STEP_ITEMS = 1 << 17
@@ -123,11 +128,11 @@ LIMIT_PAIRS = 2
 MAX_ARENA_BYTES = 1 << 28
 
 _INITIAL_ROWS = {
-    CONFIGURATIONS: 256,
-    ITEMS: 1024,
+    CONFIGURATIONS: 512,
+    ITEMS: 2048,
     FRAMES: 128,
     PAIRS: 512,
-    CONFIGURATION_SLOTS: 512,
+    CONFIGURATION_SLOTS: 1024,
     FRAME_SLOTS: 512,
     WORK: 64,
     WORK_SLOTS: 128,
@@ -141,6 +146,8 @@ _INITIAL_ROWS = {
     COVERINGS: 512,
 }
 _SLOT_TABLES = {CONFIGURATIONS: CONFIGURATION_SLOTS, FRAMES: FRAME_SLOTS, WORK: WORK_SLOTS, LINKS: LINK_SLOTS}
+# Tables of which only the rows in use need to be kept, and which says how many those are.
+_COUNTED_BY = {CONFIGURATIONS: CONFIGURATIONS, NEXT: CONFIGURATIONS, ITEMS: ITEMS, FRAMES: FRAMES, PAIRS: PAIRS}
 _SLOTS_PER_ROW = {CONFIGURATIONS: 2, FRAMES: 4, WORK: 2, LINKS: 2}
 
 
@@ -201,10 +208,11 @@ def _lay_out(old: Arena, control: Control, capacities: NDArray[np.int64]) -> Are
     arena = np.zeros(int(sizes.sum()), np.int32)
     old_bases = control[:NUM_TABLES].copy()
     old_sizes = control[CAPACITY : CAPACITY + NUM_TABLES] * widths
-    arena[bases[NEXT] : bases[NEXT] + sizes[NEXT]] = UNKNOWN
     for table in range(NUM_TABLES):
         kept = int(old_sizes[table])
         if kept and not (table in _SLOT_TABLES.values() and sizes[table] != kept):
+            if table in _COUNTED_BY:
+                kept = int(control[COUNT + _COUNTED_BY[table]] * widths[table])
             arena[bases[table] : bases[table] + kept] = old[old_bases[table] : old_bases[table] + kept]
     control[:NUM_TABLES] = bases
     control[CAPACITY : CAPACITY + NUM_TABLES] = capacities

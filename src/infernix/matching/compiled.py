@@ -32,8 +32,8 @@ class CompiledGrammar:
         self._terminals = TokenTerminals(self._network.token_sets, index)
         self._lock = threading.Lock()
         self.epoch = self._new_epoch()
-        for atoms in self.epoch.table.loop_sets():
-            index.slices.prepare(atoms)
+        for atoms, is_counted in self.epoch.table.loop_sets():
+            index.slices.prepare(atoms, is_counted)
 
     def _new_epoch(self) -> Epoch:
         return Epoch(self._network, self.index, self._terminals, self._table_bytes)

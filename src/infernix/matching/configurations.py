@@ -11,12 +11,12 @@ from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.matching import arena
 from infernix.matching.arena import new_arena
-from infernix.matching.interning import clamped_configuration, initialize, rebuild_slots
+from infernix.matching.forest import Forest
+from infernix.matching.interning import initialize, rebuild_slots
 from infernix.matching.loops import loop_tables
 from infernix.matching.network import Network, build_network
-from infernix.matching.stepping import advance, collect_token_sets, fill_text_bits, loop_of
+from infernix.matching.stepping import DONE, SOMETHING_ELSE, advance, collect_token_sets, describe_row, fill_text_bits
 from infernix.matching.transplant import transplant
-from infernix.matching.trie import TokenTrie
 
 DEAD = arena.DEAD
 STOPPED = arena.STOPPED
@@ -93,43 +93,58 @@ class ConfigurationTable:
         """The bytes that can follow, ascending."""
         return [byte for byte in range(256) if self.step_byte(configuration, byte) != DEAD]
 
-    def clamped(self, configuration: int) -> int:
-        """The configuration that stands for all with the same mask that differ only in bounds a token cannot reach."""
+    def describe_row(self, configuration: int) -> tuple[int, int, int, int, int]:
+        """What the mask row depends on; see the kernel. The first figure stands for all with the same mask."""
         with self._lock:
-            while (result := clamped_configuration(self._arena, self._control, configuration)) == STOPPED:
+            while (found := describe_row(self._arena, self._control, configuration))[0] == STOPPED:
                 self._make_room()
-            return result
+            return found
 
-    def loop_sets(self) -> list[int]:
-        """All sets of atoms, as bits, that some configuration may go round on."""
-        begin = int(self._control[arena.LOOP_SETS])
-        num_words = 2 * int(self._control[arena.CAPACITY + arena.LOOP_SETS])
-        return [atoms for atoms in self._arena[begin : begin + num_words].copy().view(np.int64).tolist() if atoms]
+    def loop_sets(self) -> list[tuple[int, bool]]:
+        """All sets of atoms, as bits, that some configuration may go round on, and whether a loop counts them."""
+        sets = self._fixed_table(arena.LOOP_SETS).view(np.int64)
+        loops = self._fixed_table(arena.STATE_LOOPS).reshape(-1, 3)
+        counted = set(loops[loops[:, 2] & arena.BODY_IS_EVEN != 0, 1].tolist())
+        return [(atoms, number in counted) for number, atoms in enumerate(sets.tolist()) if atoms]
 
-    def loop_of(self, configuration: int) -> tuple[int, int]:
-        """A set of atoms that may follow in any order and number up to the second figure."""
-        with self._lock:
-            return loop_of(self._arena, self._control, configuration)
+    def _fixed_table(self, table: int) -> NDArray[np.int32]:
+        begin = int(self._control[table])
+        return self._arena[begin : begin + int(self._control[arena.CAPACITY + table] * arena.ROW_WIDTHS[table])].copy()
 
-    def fill_text_bits(self, trie: TokenTrie, configuration: int, row: NDArray[np.uint32]) -> None:
-        """Sets in `row` (uint32 [num_mask_words]) the bit of every token of `trie` that can follow."""
-        path = np.zeros((trie.max_token_bytes + 1, 3), np.int32)
+    def fill_text_bits(
+        self,
+        forest: Forest,
+        configuration: int,
+        base: NDArray[np.uint32],
+        row: NDArray[np.uint32],
+        kind: int = SOMETHING_ELSE,
+        max_characters: int = 0,
+    ) -> bool:
+        """Writes to `row` the bits of `base` and of every token of `forest` that can follow: uint32 [num_mask_words].
+
+        `kind` says what the groups and `base` are, as in the kernel. False where the row is wrong.
+        """
+        # A token's last byte has nothing below it.
+        path = np.empty((forest.max_token_bytes, 3), np.int32)
         with self._lock:
             while (
-                fill_text_bits(
+                status := fill_text_bits(
                     self._arena,
                     self._control,
-                    trie.nodes,
-                    trie.num_roots,
-                    trie.atoms_below,
-                    trie.token_ids,
+                    forest.node_bytes,
+                    forest.nodes,
+                    forest.root_begins,
+                    forest.token_ids,
                     path,
                     configuration,
+                    kind,
+                    max_characters,
+                    base,
                     row,
                 )
-                == STOPPED
-            ):
+            ) == STOPPED:
                 self._make_room()
+        return status == DONE
 
     def open_token_sets(self, configuration: int) -> list[int]:
         """Indexes of the token sets that can follow."""

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from infernix.errors import ConstraintTooLarge
 from infernix.matching.arena import FINAL_STATE
+from infernix.matching.flattening import Ints
 from infernix.matching.jit import inner, kernel
-from infernix.matching.unrolling import Edges, Ints
+from infernix.matching.rule_nfa import RuleNfa
 
 # A rule may take this many NFA states, summed over its subsets, for each of its own states, and this many more.
 MAX_SUBSET_GROWTH = 30
@@ -42,17 +43,15 @@ class Subsets:
     first_nondeterministic: int
 
 
-def determinize(edges: Edges, is_final: Ints, rules: Ints, num_letters: int) -> Subsets:
-    """is_final: 1 by NFA state where a rule ends. rules: [rules, 2], a rule's first state, where it starts, and the end
-    of its states. Raises ConstraintTooLarge past MAX_ROWS.
-    """
-    num_nfa_states = len(is_final)
-    fixed = 5 * num_nfa_states + 4 * (num_letters + 1) + len(rules)
-    capacity = 1 << max(10, (len(edges.rows) * 5 // 4).bit_length())
+def determinize(nfa: RuleNfa) -> Subsets:
+    """Raises ConstraintTooLarge past MAX_ROWS."""
+    rules, num_letters = nfa.rules.ravel(), nfa.num_letters
+    fixed = 5 * len(nfa.is_final) + 4 * (num_letters + 1) + len(rules) // 2
+    capacity = 1 << max(10, (len(nfa.rows) * 5 // 4).bit_length())
     while True:
         work: NDArray[np.int32] = np.zeros(fixed + 13 * capacity, np.int32)
         num_states, num_rows, first_nondeterministic = _determinize(
-            edges.begins, edges.rows.ravel(), is_final, rules.ravel(), edges.num_classes, num_letters, work, capacity
+            nfa.begins, nfa.rows.ravel(), nfa.is_final, rules, nfa.num_classes, num_letters, work, capacity
         )
         if num_states:
             break
@@ -61,7 +60,7 @@ def determinize(edges: Edges, is_final: Ints, rules: Ints, num_letters: int) -> 
         capacity = min(4 * capacity, MAX_ROWS)
     tables = work[fixed:]
     return Subsets(
-        work[fixed - len(rules) : fixed],
+        work[fixed - len(rules) // 2 : fixed],
         tables[:num_states],
         tables[capacity : capacity + num_states + 1],
         tables[5 * capacity : 5 * capacity + 3 * num_rows].reshape(-1, 3),
@@ -70,7 +69,7 @@ def determinize(edges: Edges, is_final: Ints, rules: Ints, num_letters: int) -> 
 
 
 @inner
-def _mixed(value: int) -> int:
+def mixed(value: int) -> int:
     """A 30-bit hash; never overflows 64 bits."""
     h = ((int(value) + 0x9E3779) * 1000003) & 0x7FFFFFFFFFFF
     h = ((h ^ (h >> 15)) & 0xFFFFFFF) * 69069
@@ -118,7 +117,7 @@ def _close(
             if begins[2 * state + 1] < begins[2 * state + 2] or is_final[state] != 0:
                 work[found + count] = state
                 count += 1
-                key = (key + _mixed(state)) & _HASH_MASK
+                key = (key + mixed(state)) & _HASH_MASK
             for edge in range(begins[2 * state], begins[2 * state + 1]):
                 target = edges[3 * edge + 2]
                 if work[target] != stamp:

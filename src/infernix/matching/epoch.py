@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from infernix.matching.arena import NO_LIMIT
 from infernix.matching.configurations import DEAD, ConfigurationTable
 from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.network import Network
 from infernix.matching.rows import MaskRow
+from infernix.matching.stepping import COUNTED_LOOP, ENDLESS_LOOP
 
 # Remembered token steps are dropped as a whole beyond this figure, and worked out again when they are needed.
 MAX_REMEMBERED_STEPS = 1 << 18
@@ -29,6 +31,7 @@ class Epoch:
         self.table = ConfigurationTable(network, max(index.trie.max_token_bytes, 1))
         self.limit_bytes = limit_bytes
         self._index = index
+        self._store = index.rows
         self._terminals = terminals
         self._num_tokens = index.vocabulary.num_tokens
         self._can_step = index.can_step
@@ -95,34 +98,48 @@ class Epoch:
         while row is None or (words := row.words) is None:
             row = self.row(configuration)
         target[:] = words
-        row.last_used = self._index.rows.clock
+        row.last_used = self._store.clock
         return not row.is_empty
 
     def row(self, configuration: int) -> MaskRow:
         """The mask row, kept in the vocabulary's store until that needs the room."""
         row = self._rows.get(configuration)
         if row is None or row.words is None:
-            clamped = self.table.clamped(configuration)
+            clamped, *description = self.table.describe_row(configuration)
             row = self._rows.get(clamped)
             if row is None or row.words is None:
-                row = self._rows[clamped] = self._index.rows.intern(self._work_out_row(clamped))
+                row = self._rows[clamped] = self._store.intern(self._work_out_row(clamped, *description))
             self._rows[configuration] = row
             self._check_size()
-        row.last_used = self._index.rows.clock
+        row.last_used = self._store.clock
         return row
 
-    def _work_out_row(self, configuration: int) -> NDArray[np.uint32]:
-        part = self._index.slices.find(*self.table.loop_of(configuration))
-        if part is None:
-            row = np.zeros(self._index.vocabulary.num_mask_words, np.uint32)
-            tries = self._index.tries
-        else:
-            row = part.row.copy()
-            tries = part.others
-        for trie in tries:
-            self.table.fill_text_bits(trie, configuration, row)
+    def _work_out_row(
+        self, configuration: int, may_end: int, atoms: int, num_left: int, kind: int
+    ) -> NDArray[np.uint32]:
+        row = self._store.new_row()
+        if not self._take_loop(row, configuration, atoms, num_left, kind):
+            part = self._index.slices.find(atoms, num_left)
+            base = self._index.no_tokens if part is None else part.row
+            others = self._index.forest if part is None else part.others
+            self.table.fill_text_bits(others, configuration, base, row)
         for token_set in self.table.open_token_sets(configuration):
             row |= self._terminals.rows[token_set]
-        if self.may_end(configuration):
+        if may_end:
             row |= self._index.eos_row
         return row
+
+    def _take_loop(self, row: NDArray[np.uint32], configuration: int, atoms: int, num_left: int, kind: int) -> bool:
+        """Writes the row of a configuration in which nothing goes on but a loop; False where that is not so."""
+        if kind == ENDLESS_LOOP:
+            part = self._index.slices.find(atoms, NO_LIMIT)
+            if part is None or part.suffixes is None:
+                return False
+            return self.table.fill_text_bits(part.suffixes, configuration, part.row, row, kind)
+        if kind == COUNTED_LOOP:
+            counted = self._index.slices.find_counted(atoms)
+            if counted is None:
+                return False
+            base, most = counted.row(num_left), counted.max_characters
+            return self.table.fill_text_bits(counted.suffixes, configuration, base, row, kind, most)
+        return False

@@ -10,6 +10,7 @@ from infernix.matching.arena import (
     CONFIGURATIONS,
     COUNT,
     DEAD,
+    DELTA,
     FLAGS,
     FRAME_SLOTS,
     FRAME_WIDTH,
@@ -22,6 +23,7 @@ from infernix.matching.arena import (
     MAY_END,
     NEXT,
     NO_LIMIT,
+    NO_TARGET,
     NUM_CLASSES,
     NUM_STATES,
     PAIRS,
@@ -42,6 +44,9 @@ from infernix.matching.frames import append_frame, intern_frames_from
 from infernix.matching.jit import inner, kernel
 from infernix.matching.sorted_rows import hash_rows, insert_slot, sort_rows
 from infernix.matching.subsumption import drop_covered
+
+# Of a configuration with more items, every byte is worked out for itself.
+MAX_EXAMINED_ITEMS = 32
 
 
 @inner
@@ -112,6 +117,7 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
     A[row + 3] = hash_value
     A[row + 6] = UNKNOWN
     _set_loop(A, C, configuration)
+    _set_dead_classes(A, C, configuration)
     C[COUNT + CONFIGURATIONS] = configuration + 1
     insert_slot(A, C, CONFIGURATION_SLOTS, hash_value, configuration + 1)
     return int(configuration)
@@ -126,11 +132,11 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
     for item_row in range(A[row], A[row] + A[row + 1]):
         item = C[ITEMS] + 2 * item_row
         state = A[item]
-        own = int(A[C[STATE_LOOPS] + 2 * state])
+        own = int(A[C[STATE_LOOPS] + 3 * state])
         if own > best_set or (own == best_set and own != 0):
             best_set = own
             best_left = NO_LIMIT
-        body = int(A[C[STATE_LOOPS] + 2 * state + 1])
+        body = int(A[C[STATE_LOOPS] + 3 * state + 1])
         if body == 0 or body < best_set:
             continue
         frame = C[FRAMES] + FRAME_WIDTH * A[item + 1]
@@ -151,8 +157,24 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
     A[row + 5] = best_left
 
 
-@kernel
-def clamped_configuration(A: Arena, C: Control, configuration: int) -> int:
+@inner
+def _set_dead_classes(A: Arena, C: Control, configuration: int) -> None:
+    """Notes which bytes lead nowhere: most do, and a walk over the vocabulary asks about nearly all of them."""
+    cells = C[NEXT] + configuration * C[NUM_CLASSES]
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
+    few_items = A[row + 1] <= MAX_EXAMINED_ITEMS
+    for byte_class in range(C[NUM_CLASSES]):
+        A[cells + byte_class] = DEAD if few_items else UNKNOWN
+    if few_items:
+        for item_row in range(A[row], A[row] + A[row + 1]):
+            targets = C[DELTA] + A[C[ITEMS] + 2 * item_row] * C[NUM_CLASSES]
+            for byte_class in range(C[NUM_CLASSES]):
+                if A[targets + byte_class] != NO_TARGET:
+                    A[cells + byte_class] = UNKNOWN
+
+
+@inner
+def clamp(A: Arena, C: Control, configuration: int) -> int:
     """The configuration with the same mask that stands for all that differ in far away bounds only, or STOPPED."""
     known = int(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 6])
     if known != UNKNOWN:

@@ -1,30 +1,22 @@
-"""Which states of an automaton lead to a final one."""
+"""From which states of automata an accepting one can be reached."""
 
 from __future__ import annotations
 
-from itertools import chain
-
 import numpy as np
-from numpy.typing import NDArray
 
-from infernix.grammar import ir
+from infernix.matching.flattening import FlatGrammar, Ints
 from infernix.matching.jit import kernel
 
-Ints = NDArray[np.int32]
 
-
-def live_edges(automaton: ir.Automaton) -> tuple[Ints, bool]:
-    """int32 [edges, 4]: the edges (source, low, high, target) from whose targets an accepting state can be reached.
-
-    And whether one can be reached from the start.
-    """
-    edges: Ints = np.fromiter(chain.from_iterable(automaton.edges), np.int32, 4 * len(automaton.edges)).reshape(-1, 4)
-    is_live = np.zeros(automaton.num_states, np.int32)
-    is_live[np.fromiter(automaton.accepting, np.int64, len(automaton.accepting))] = 1
-    begins = np.zeros(automaton.num_states + 1, np.int32)
-    np.cumsum(np.bincount(edges[:, 3], minlength=automaton.num_states), out=begins[1:])
-    _find_live(begins, edges[np.argsort(edges[:, 3], kind="stable"), 0], is_live)
-    return edges[is_live[edges[:, 3]] != 0], bool(is_live[0])
+def live_states(flat: FlatGrammar) -> Ints:
+    """int32, 1 by state of all automata of a grammar where an accepting state can be reached."""
+    is_live = flat.automaton_final.copy()
+    if len(is_live):
+        targets = flat.automaton_edges[3::4]
+        begins = np.zeros(len(is_live) + 1, np.int32)
+        np.cumsum(np.bincount(targets, minlength=len(is_live)), out=begins[1:])
+        _find_live(begins, flat.automaton_edges[4 * np.argsort(targets, kind="stable")], is_live)
+    return is_live
 
 
 @kernel

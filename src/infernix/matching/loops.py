@@ -1,7 +1,8 @@
 """Which states go round on whole sets of characters, so that masks can take tokens by the subtree.
 
 Two kinds of state do: one that every character of some atoms leads back to itself, and the first state of a counted
-loop's body that every such character carries through the whole body, so that one character is one iteration.
+loop's body that every such character carries through the whole body, so that one character is one iteration. All of
+this is about the states alone; what a configuration with such a state does beside is seen in `loop_walk`.
 """
 
 from __future__ import annotations
@@ -19,25 +20,34 @@ _BYTES_BY_ATOM = np.argsort(ATOM_OF_ASCII, kind="stable")
 _FIRST_BYTES = np.searchsorted(ATOM_OF_ASCII[_BYTES_BY_ATOM], np.arange(NUM_ASCII_ATOMS))
 
 _ENCODINGS = tuple(tuple(utf8_sequences(ranges)) for ranges in ATOM_RANGES)
+_BYTE_RANGES = frozenset(
+    byte_range for encodings in _ENCODINGS[NUM_ASCII_ATOMS:] for encoding in encodings for byte_range in encoding
+)
 
 
 def loop_tables(network: Network) -> dict[int, NDArray[np.int32]]:
-    """The tables STATE_LOOPS and LOOP_SETS; set 0 is empty, and a set with more atoms has a higher number."""
+    """The tables STATE_LOOPS, LOOP_SETS and LOOP_STARTS; set 0 is empty, and a set with more atoms has a higher number.
+
+    A set is *even* where each of its characters leads to the same state, and nowhere else on the way.
+    """
     steps = _Steps(network)
-    own_sets = steps.atoms_leading_back(steps.states_with_self_loop())
+    own_loops = steps.loops_back(steps.states_with_self_loop())
     rules = network.tables[arena.RULES].reshape(-1, 2)
     bodies = {int(rules[rule, 0]) for rule in network.tables[arena.LOOPS].reshape(-1, 4)[:, 2]}
-    body_sets = steps.atoms_leading_into(sorted(bodies), network.tables[arena.FLAGS] & arena.FINAL != 0)
-    distinct = sorted({0, *own_sets.values(), *body_sets.values()}, key=lambda atoms: (atoms.bit_count(), atoms))
+    body_loops = steps.loops_into_final_states(sorted(bodies))
+    every_loop = [*own_loops.values(), *body_loops.values()]
+    distinct = sorted({0, *(atoms for atoms, _ in every_loop)}, key=lambda atoms: (atoms.bit_count(), atoms))
     numbers = {atoms: number for number, atoms in enumerate(distinct)}
-    state_loops = np.zeros((network.num_states, 2), np.int32)
-    for column, sets in enumerate((own_sets, body_sets)):
-        for state, atoms in sets.items():
+    state_loops = np.zeros((network.num_states, 3), np.int32)
+    for column, even, loops in ((0, arena.OWN_IS_EVEN, own_loops), (1, arena.BODY_IS_EVEN, body_loops)):
+        for state, (atoms, is_even) in loops.items():
             state_loops[state, column] = numbers[atoms]
+            state_loops[state, 2] |= even if is_even else 0
     words = np.array(distinct, np.uint64)
     return {
         arena.STATE_LOOPS: state_loops.ravel(),
         arena.LOOP_SETS: words.view(np.int32).copy(),
+        arena.LOOP_STARTS: np.concatenate([steps.starts(atoms) for atoms in distinct]),
     }
 
 
@@ -46,7 +56,17 @@ class _Steps:
 
     def __init__(self, network: Network) -> None:
         self._class_of = network.tables[arena.CLASS_OF]
+        self._num_classes = network.num_classes
         self._delta = network.tables[arena.DELTA].reshape(network.num_states, network.num_classes)
+        self._is_final = network.tables[arena.FLAGS] & arena.FINAL != 0
+        self._has_calls = np.diff(network.tables[arena.CALL_BEGIN]) != 0
+        # By atom beyond ASCII its encodings as tuples of sets of byte classes; many are the same to the network.
+        class_of = self._class_of.tolist()
+        classes = {(low, high): frozenset(class_of[low : high + 1]) for low, high in _BYTE_RANGES}
+        self._encodings = [
+            {tuple(classes[byte_range] for byte_range in encoding) for encoding in encodings}
+            for encodings in _ENCODINGS[NUM_ASCII_ATOMS:]
+        ]
 
     def states_with_self_loop(self) -> list[int]:
         """States from which some byte leads, or may begin a character that leads, back to themselves."""
@@ -61,41 +81,64 @@ class _Steps:
         beyond[candidates] = third == candidates
         return [int(state) for state in np.flatnonzero(direct | beyond)]
 
-    def atoms_leading_back(self, states: list[int]) -> dict[int, int]:
-        """By state the set of atoms, as bits, all of whose characters lead back to it."""
+    def loops_back(self, states: list[int]) -> dict[int, tuple[int, bool]]:
+        """By state the set of atoms, as bits, all of whose characters lead back to it; and whether it is even."""
         leads = self._delta[states][:, self._class_of[:128]]
         found = _sets_of_ascii_atoms(leads == np.array(states, np.int32)[:, None])
-        return {
-            state: atoms | self._atoms_beyond_ascii(state, {state}) for state, atoms in zip(states, found, strict=True)
-        }
+        loops = {}
+        for state, atoms in zip(states, found, strict=True):
+            beyond, is_plain, _ = self._atoms_beyond_ascii(state, {state})
+            loops[state] = (atoms | beyond, is_plain)
+        return loops
 
-    def atoms_leading_into(self, states: list[int], is_target: NDArray[np.bool_]) -> dict[int, int]:
-        """By state the set of atoms, as bits, all of whose characters lead into target states."""
+    def loops_into_final_states(self, states: list[int]) -> dict[int, tuple[int, bool]]:
+        """By state the set of atoms, as bits, all of whose characters lead into final states; whether it is even."""
         leads = self._delta[states][:, self._class_of[:128]]
-        found = _sets_of_ascii_atoms((leads >= 0) & is_target[leads])
-        targets = set(np.flatnonzero(is_target).tolist())
-        return {
-            state: atoms | self._atoms_beyond_ascii(state, targets) for state, atoms in zip(states, found, strict=True)
-        }
+        found = _sets_of_ascii_atoms((leads >= 0) & self._is_final[leads])
+        final = set(np.flatnonzero(self._is_final).tolist())
+        loops = {}
+        for state, atoms, targets in zip(states, found, leads, strict=True):
+            beyond, is_plain, reached = self._atoms_beyond_ascii(state, final)
+            reached |= set(targets[(atoms >> ATOM_OF_ASCII) & 1 != 0].tolist())
+            loops[state] = (atoms | beyond, is_plain and len(reached) == 1)
+        return loops
 
-    def _atoms_beyond_ascii(self, state: int, targets: set[int]) -> int:
-        atoms = 0
-        for atom in range(NUM_ASCII_ATOMS, len(ATOM_RANGES)):
-            first_byte = _ENCODINGS[atom][0][0][0]
-            if self._delta[state, self._class_of[first_byte]] >= 0 and all(
-                self._encoding_leads(state, encoding, targets) for encoding in _ENCODINGS[atom]
-            ):
+    def _atoms_beyond_ascii(self, state: int, targets: set[int]) -> tuple[int, bool, set[int]]:
+        """The atoms whose characters all lead into targets; whether nothing ends or calls inside them; the targets."""
+        atoms, is_plain = 0, True
+        reached: set[int] = set()
+        for atom, encodings in enumerate(self._encodings, NUM_ASCII_ATOMS):
+            ends: set[int] = set()
+            inside: set[int] = set()
+            if all(self._follow(state, encoding, ends, inside) for encoding in encodings) and ends <= targets:
                 atoms |= 1 << atom
-        return atoms
+                reached |= ends
+                is_plain &= not any(self._is_final[s] or self._has_calls[s] for s in inside)
+        return atoms, is_plain, reached
 
-    def _encoding_leads(self, state: int, encoding: tuple[tuple[int, int], ...], targets: set[int]) -> bool:
+    def _follow(self, state: int, encoding: tuple[frozenset[int], ...], ends: set[int], inside: set[int]) -> bool:
+        """Adds where an encoding leads to `ends`, the states before that to `inside`; False where it leads nowhere."""
         states = {state}
-        for low, high in encoding:
-            classes = set(self._class_of[low : high + 1].tolist())
+        for position, classes in enumerate(encoding):
+            if position:
+                inside |= states
             states = {int(self._delta[s, byte_class]) for s in states for byte_class in classes}
             if min(states) < 0:
                 return False
-        return states <= targets
+        ends |= states
+        return True
+
+    def starts(self, atoms: int) -> NDArray[np.int32]:
+        """The set's part of LOOP_STARTS."""
+        part = np.zeros(1 + self._num_classes, np.int32)
+        ascii_bytes = np.flatnonzero((atoms >> ATOM_OF_ASCII) & 1)
+        part[0] = ascii_bytes[0] if len(ascii_bytes) else arena.NO_BYTE
+        part[1 + self._class_of[ascii_bytes]] = 1
+        for atom, encodings in enumerate(self._encodings, NUM_ASCII_ATOMS):
+            if atoms >> atom & 1:
+                for encoding in encodings:
+                    part[[1 + byte_class for byte_class in encoding[0]]] = 1
+        return part
 
 
 def _sets_of_ascii_atoms(leads: NDArray[np.bool_]) -> list[int]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
+from infernix.matching.forest import Forest
 from infernix.matching.rows import DEFAULT_ROW_BYTES, RowStore, packed_row
-from infernix.matching.slices import DEFAULT_SLICE_BYTES, SliceStore, split_by_kind
+from infernix.matching.slices import DEFAULT_SLICE_BYTES, SliceStore, forest_by_kind
 from infernix.matching.trie import TokenTrie, build_trie
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
@@ -40,6 +41,11 @@ class VocabularyIndex:
     def trie(self) -> TokenTrie:
         """The byte trie of the text tokens."""
         return build_trie(self.vocabulary)
+
+    @cached_property
+    def no_tokens(self) -> NDArray[np.uint32]:
+        """The empty row."""
+        return np.zeros(self.vocabulary.num_mask_words, np.uint32)
 
     @cached_property
     def eos_row(self) -> NDArray[np.uint32]:
@@ -70,9 +76,9 @@ class VocabularyIndex:
         return bytes(int(token_class in (TokenClass.TEXT, TokenClass.CONTROL)) for token_class in classes.tolist())
 
     @cached_property
-    def tries(self) -> tuple[TokenTrie, ...]:
+    def forest(self) -> Forest:
         """The same tokens in tries of tokens that are alike."""
-        return split_by_kind(self.trie)
+        return forest_by_kind(self.trie, np.ones(len(self.trie.token_ids), np.bool_))
 
     @property
     def has_slices(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -202,7 +203,11 @@ class Matcher:
         A terminated matcher has no next token; asking it is a RuntimeError.
         """
         configuration = self._open_position()
-        return self._fill(configuration, self._companion_states[-1] if self._companion_states else None, row)
+        is_alive = self._epoch.copy_row(configuration, row)
+        if self._companion is None or not is_alive:
+            return is_alive
+        self._companion.clear(self._companion_states[-1], row)
+        return bool(row.any())
 
     def _open_position(self) -> int:
         """The configuration whose next token is asked for."""
@@ -212,13 +217,6 @@ class Matcher:
         if configuration == _TERMINATED:
             raise RuntimeError("a terminated matcher has no next token")
         return configuration
-
-    def _fill(self, configuration: int, companion_state: Hashable, row: NDArray[np.int32]) -> bool:
-        is_alive = self._epoch.copy_row(configuration, row)
-        if self._companion is None or not is_alive:
-            return is_alive
-        self._companion.clear(companion_state, row)
-        return bool(row.any())
 
     def look_ahead(self, drafts: Sequence[int], rows: NDArray[np.int32]) -> LookAhead:
         """Masks along a chain of drafts, int32 [len(drafts) + 1, num_mask_words]; the state stays as it was.
@@ -231,20 +229,25 @@ class Matcher:
         configuration = self._open_position()
         # Positions are values, so walking along the drafts takes nothing from the matcher's own state.
         companion_state = self._companion_states[-1] if self._companion is not None else None
+        epoch, eos_ids, companion = self._epoch, self._eos_ids, self._companion
         num_ready = 0
         dead_positions = 0
-        for position in range(len(drafts) + 1):
-            if not self._fill(configuration, companion_state, rows[position]):
-                dead_positions = 1 << position
+        for row, draft in zip_longest(rows[: len(drafts) + 1], drafts):
+            is_alive = epoch.copy_row(configuration, row)
+            if companion is not None and is_alive:
+                companion.clear(companion_state, row)
+                is_alive = bool(row.any())
+            if not is_alive:
+                dead_positions = 1 << num_ready
                 break
             num_ready += 1
-            if position == len(drafts) or drafts[position] in self._eos_ids:
+            if draft is None or draft in eos_ids:
                 break
-            configuration = self._epoch.step(configuration, drafts[position])
+            configuration = epoch.step(configuration, draft)
             if configuration == DEAD:
                 break
-            if self._companion is not None:
-                companion_state = self._companion.after(companion_state, drafts[position])
+            if companion is not None:
+                companion_state = companion.after(companion_state, draft)
                 if companion_state is None:
                     break
         rows[num_ready:] = 0

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from infernix.matching.determinize import Subsets
+from infernix.matching.flattening import Ints
 from infernix.matching.jit import inner, kernel
-from infernix.matching.unrolling import Ints
 
 # Steps by single letters, of all deterministic states: with more of them, no states are merged. That costs memory only.
 MAX_MERGED_STEPS = 1 << 18
@@ -31,18 +31,20 @@ _MARKED_SETS = 6
 _HEADER = 3
 
 
+def _partition_size(num_elements: int) -> int:
+    return _HEADER + 7 * (num_elements + 1)
+
+
 @inner
-def _new_partition(num_elements: int) -> Ints:
-    """All elements in one set, 0."""
+def _begin_partition(partition: Ints, num_elements: int) -> None:
+    """All elements in one set, 0; `partition` is all zeros."""
     width = num_elements + 1
-    partition = np.zeros(_HEADER + 7 * width, np.int32)
     partition[0] = width
     partition[1] = 1
     for element in range(num_elements):
         partition[_HEADER + element] = element
         partition[_HEADER + _PLACE * width + element] = element
     partition[_HEADER + _END * width] = num_elements
-    return partition
 
 
 @inner
@@ -95,31 +97,40 @@ def _split(partition: Ints) -> None:
     partition[2] = 0
 
 
-@kernel
-def _refine(final: Ints, letter_ends: Ints, sources: Ints, target_begins: Ints, incoming: Ints) -> Ints:
-    """The set of each state in the coarsest partition into deterministic states with equal futures.
+@inner
+def _refine(
+    num_states: int,
+    final: Ints,
+    num_letters: int,
+    letter_ends: Ints,
+    sources: Ints,
+    target_begins: Ints,
+    incoming: Ints,
+    states: Ints,
+    transitions: Ints,
+) -> None:
+    """Makes `states` the partition of the deterministic states into the fewest sets with equal futures.
 
     Transitions are numbered letter by letter, those of a letter ending at an entry of letter_ends (no letter without
     any); sources has the source by transition, incoming the transitions by target, from target_begins[target] on.
     """
-    num_states = len(final)
     num_transitions = len(sources)
-    states = _new_partition(num_states)
+    _begin_partition(states, num_states)
     for state in range(num_states):
         if final[state] != 0:
             _mark(states, state)
     _split(states)
-    transitions = _new_partition(num_transitions)
+    _begin_partition(transitions, num_transitions)
     begins = _HEADER + _BEGIN * (num_transitions + 1)
     ends = _HEADER + _END * (num_transitions + 1)
     begin = 0
-    for part in range(len(letter_ends)):
+    for part in range(num_letters):
         transitions[begins + part] = begin
         for transition in range(begin, letter_ends[part]):
             transitions[_HEADER + _SET_OF * (num_transitions + 1) + transition] = part
         begin = letter_ends[part] + 0
         transitions[ends + part] = begin
-    transitions[1] = len(letter_ends)
+    transitions[1] = num_letters
 
     # The first set of states need not split anything: what leads there is what does not lead to the others.
     state_begins = _HEADER + _BEGIN * (num_states + 1)
@@ -138,8 +149,117 @@ def _refine(final: Ints, letter_ends: Ints, sources: Ints, target_begins: Ints, 
                     _mark(transitions, incoming[index] + 0)
             _split(transitions)
             next_states += 1
-    first = _HEADER + _SET_OF * (num_states + 1)
-    return states[first : first + num_states]
+
+
+@inner
+def _find_equal_states(
+    num_states: int,
+    final: Ints,
+    row_begins: Ints,
+    rows: Ints,
+    num_letters: int,
+    letter_ends: Ints,
+    target_begins: Ints,
+    sources: Ints,
+    incoming: Ints,
+    states: Ints,
+    transitions: Ints,
+) -> None:
+    """Makes `states` the partition of the first states into sets with equal futures. letter_ends and target_begins are
+    all zeros; sources and incoming have an entry for every letter of the states' rows.
+    """
+    num_rows = row_begins[num_states]
+    for row in range(num_rows):
+        for letter in range(rows[3 * row], rows[3 * row + 1] + 1):
+            letter_ends[letter + 1] += 1
+            target_begins[rows[3 * row + 2] + 2] += 1
+    for letter in range(num_letters):
+        letter_ends[letter + 1] += letter_ends[letter]
+    for state in range(num_states):
+        target_begins[state + 2] += target_begins[state + 1]
+    # letter_ends[l] and target_begins[t + 1] are where the next transition of a letter, or into a target, belongs.
+    for state in range(num_states):
+        for row in range(row_begins[state], row_begins[state + 1]):
+            target = rows[3 * row + 2]
+            for letter in range(rows[3 * row], rows[3 * row + 1] + 1):
+                transition = letter_ends[letter]
+                letter_ends[letter] += 1
+                sources[transition] = state
+                incoming[target_begins[target + 1]] = transition
+                target_begins[target + 1] += 1
+    num_used = 0
+    end = 0
+    for letter in range(num_letters):
+        if letter_ends[letter] > end:
+            end = letter_ends[letter] + 0
+            letter_ends[num_used] = end
+            num_used += 1
+    _refine(num_states, final, num_used, letter_ends, sources, target_begins, incoming, states, transitions)
+
+
+@kernel
+def _merge(
+    final: Ints,
+    row_begins: Ints,
+    rows: Ints,
+    rule_starts: Ints,
+    num_merged: int,
+    num_letters: int,
+    letter_ends: Ints,
+    target_begins: Ints,
+    transition_sources: Ints,
+    incoming: Ints,
+    states: Ints,
+    transitions: Ints,
+    numbers: Ints,
+    number_of_set: Ints,
+    new_final: Ints,
+    new_sources: Ints,
+    new_rows: Ints,
+) -> tuple[int, int]:
+    """Merges equal states among the first `num_merged` ones. Returns how many states, and rows, there are then."""
+    num_states = len(final)
+    _find_equal_states(
+        num_merged,
+        final,
+        row_begins,
+        rows,
+        num_letters,
+        letter_ends,
+        target_begins,
+        transition_sources,
+        incoming,
+        states,
+        transitions,
+    )
+    set_of = _HEADER + _SET_OF * (num_merged + 1)
+    num_new = 0
+    for state in range(num_states):
+        part = -1
+        if state < num_merged:
+            part = states[set_of + state] + 0
+            if number_of_set[part] >= 0:
+                numbers[state] = -1 - number_of_set[part]
+                continue
+            number_of_set[part] = num_new
+        numbers[state] = num_new
+        new_final[num_new] = final[state]
+        num_new += 1
+    num_new_rows = 0
+    for state in range(num_states):
+        if numbers[state] < 0:
+            continue
+        for row in range(row_begins[state], row_begins[state + 1]):
+            target = numbers[rows[3 * row + 2]]
+            new_sources[num_new_rows] = numbers[state]
+            new_rows[3 * num_new_rows] = rows[3 * row]
+            new_rows[3 * num_new_rows + 1] = rows[3 * row + 1]
+            new_rows[3 * num_new_rows + 2] = target if target >= 0 else -1 - target
+            num_new_rows += 1
+    for rule in range(len(rule_starts)):
+        number = numbers[rule_starts[rule]]
+        rule_starts[rule] = number if number >= 0 else -1 - number
+    return num_new, num_new_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,73 +282,31 @@ def merge_equal(subsets: Subsets, num_letters: int) -> Quotient:
 
     Every state but 0 must lead to a final one.
     """
-    final = subsets.final
-    num_states = len(final)
     rows = subsets.rows
-    sources = np.repeat(np.arange(num_states, dtype=np.int32), np.diff(subsets.row_begins))
-    num_deterministic = subsets.first_nondeterministic
-    num_rows = int(subsets.row_begins[num_deterministic])
-    num_steps = int((rows[:num_rows, 1] - rows[:num_rows, 0] + 1).sum())
-    # States that are not merged are sets of their own.
-    set_of = np.arange(num_states, 2 * num_states, dtype=np.int32)
-    if num_steps <= MAX_MERGED_STEPS:
-        set_of[:num_deterministic] = _equal_sets(
-            final[:num_deterministic], *_steps(sources[:num_rows], rows[:num_rows], num_letters)
-        )
-    live = np.arange(1, num_states)
-    # Of several values for one index the last one stays: here the first state of each set.
-    first_of_set = np.zeros(2 * num_states, np.int32)
-    first_of_set[set_of[live[::-1]]] = live[::-1]
-    first_of = first_of_set[set_of[live]]
-    firsts = live[first_of == live]
-    number_of = np.full(num_states, -1, np.int32)
-    number_of[0] = 0
-    number_of[firsts] = np.arange(1, 1 + len(firsts))
-    number_of[live] = number_of[first_of]
-    is_kept = np.zeros(num_states, np.bool_)
-    is_kept[firsts] = True
-    of_kept = is_kept[sources]
-    rows = rows[of_kept]
-    rows[:, 2] = number_of[rows[:, 2]]
-    return Quotient(
-        number_of[subsets.rule_starts],
-        np.concatenate([final[:1], final[firsts]]),
-        number_of[sources[of_kept]],
-        rows,
-    )
-
-
-def _steps(sources: Ints, rows: Ints, num_letters: int) -> tuple[Ints, Ints, Ints]:
-    """Letter, source and target of every step, in the order of letters."""
-    row_of, letters = spread(rows)
-    # Sorting small integers takes linear time.
-    order = np.argsort(letters.astype(np.int16) if num_letters < 1 << 15 else letters, kind="stable")
-    row_of = row_of[order]
-    return letters[order], sources[row_of], rows[row_of, 2]
-
-
-def _equal_sets(final: Ints, letters: Ints, sources: Ints, targets: Ints) -> Ints:
-    counts = np.bincount(letters)
-    return _refine(
+    num_merged = subsets.first_nondeterministic
+    num_rows = int(subsets.row_begins[num_merged])
+    num_steps = num_rows + int((rows[:num_rows, 1] - rows[:num_rows, 0]).sum())
+    if num_steps > MAX_MERGED_STEPS:
+        num_merged = num_steps = 0
+    rule_starts = subsets.rule_starts.copy()
+    final, sources, new_rows = np.empty_like(subsets.final), np.empty(len(rows), np.int32), np.empty_like(rows)
+    num_states, num_rows = _merge(
+        subsets.final,
+        subsets.row_begins,
+        rows.ravel(),
+        rule_starts,
+        num_merged,
+        num_letters,
+        np.zeros(num_letters + 1, np.int32),
+        np.zeros(num_merged + 2, np.int32),
+        np.empty(num_steps, np.int32),
+        np.empty(num_steps, np.int32),
+        np.zeros(_partition_size(num_merged), np.int32),
+        np.zeros(_partition_size(num_steps), np.int32),
+        np.empty(len(final), np.int32),
+        np.full(num_merged, -1, np.int32),
         final,
-        np.cumsum(counts[counts > 0], dtype=np.int32),
         sources,
-        _begins(targets, len(final)),
-        np.argsort(targets, kind="stable").astype(np.int32),
+        new_rows.ravel(),
     )
-
-
-def spread(rows: Ints) -> tuple[Ints, Ints]:
-    """Row and letter of every letter of every row, in the order of rows."""
-    lows = rows[:, 0]
-    lengths = rows[:, 1] - lows + 1
-    row_of = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
-    offsets = np.arange(len(row_of), dtype=np.int32) - (np.cumsum(lengths, dtype=np.int32) - lengths)[row_of]
-    return row_of, lows[row_of] + offsets
-
-
-def _begins(values: Ints, num_values: int) -> Ints:
-    """int32 [num_values + 1]: where each value begins when `values` are sorted."""
-    begins = np.zeros(num_values + 1, np.int32)
-    np.cumsum(np.bincount(values, minlength=num_values), out=begins[1:])
-    return begins
+    return Quotient(rule_starts, final[:num_states], sources[:num_rows], new_rows[:num_rows])

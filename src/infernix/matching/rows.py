@@ -18,6 +18,7 @@ DEFAULT_ROW_BYTES = 64 << 20
 # large arrays a little behind a page's beginning, so kept rows begin in a page's middle.
 _PAGE_BYTES = 4096
 _ROW_OFFSET_BYTES = 2048
+_MAX_SPARE_ROWS = 4
 
 
 def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -30,21 +31,28 @@ def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 @kernel
 def _hash_row(row: NDArray[np.uint32]) -> int:
-    """FNV-1a over pairs of words, cut to 63 bits."""
-    value = 0x4BF29CE484222325
-    for i in range(0, len(row) - 1, 2):
-        pair = int(row[i]) | (int(row[i + 1]) << 32)
-        value = ((value ^ pair) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
-    return (value ^ int(row[len(row) - 1])) & 0x7FFFFFFFFFFFFFFF
+    """FNV-1a over pairs of words in four lanes, cut to 63 bits."""
+    first, second, third, fourth = 0x4BF29CE484222325, 0x3C6EF372FE94F82B, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179
+    num_whole = len(row) // 8 * 8
+    for i in range(0, num_whole, 8):
+        first = ((first ^ (int(row[i]) | (int(row[i + 1]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
+        second = ((second ^ (int(row[i + 2]) | (int(row[i + 3]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
+        third = ((third ^ (int(row[i + 4]) | (int(row[i + 5]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
+        fourth = ((fourth ^ (int(row[i + 6]) | (int(row[i + 7]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
+    for i in range(num_whole, len(row)):
+        first = ((first ^ int(row[i])) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
+    for lane in (second, third, fourth):
+        first = ((first ^ lane) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
+    return first
 
 
-def _placed_copy(row: NDArray[np.uint32]) -> NDArray[np.int32]:
-    buffer = np.empty(row.nbytes + _PAGE_BYTES, np.uint8)
-    begin = (_ROW_OFFSET_BYTES - buffer.ctypes.data) % _PAGE_BYTES
-    copy = buffer[begin : begin + row.nbytes].view(np.int32)
-    copy[:] = row.view(np.int32)
-    copy.flags.writeable = False
-    return copy
+@kernel
+def _differ(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
+    """Whether two rows of one length differ anywhere."""
+    difference = 0
+    for i in range(len(right)):
+        difference |= int(left[i]) ^ int(right[i])
+    return difference != 0
 
 
 class MaskRow:
@@ -61,7 +69,7 @@ class MaskRow:
 
 
 def _has_words(known: MaskRow, row: NDArray[np.uint32]) -> bool:
-    return known.words is not None and np.array_equal(known.words, row.view(np.int32))
+    return known.words is not None and not _differ(known.words, row.view(np.int32))
 
 
 class RowStore:
@@ -71,10 +79,13 @@ class RowStore:
     """
 
     def __init__(self, num_mask_words: int, max_bytes: int = DEFAULT_ROW_BYTES) -> None:
+        self._num_mask_words = num_mask_words
         self._row_bytes = num_mask_words * 4 + _PAGE_BYTES
         self._max_rows = max(2, max_bytes // self._row_bytes)
         self._rows: dict[int, MaskRow] = {}
         self._free_numbers: list[int] = []
+        # Rows that turned out to be known: fresh memory would have to be mapped in, which takes longer than filling it.
+        self._spare_rows: list[NDArray[np.uint32]] = []
         self._lock = threading.Lock()
         self.clock = 0
 
@@ -88,8 +99,18 @@ class RowStore:
         """Memory of the rows kept at present."""
         return len(self._rows) * self._row_bytes
 
+    def new_row(self) -> NDArray[np.uint32]:
+        """Room for a row that `intern` will get, its content undefined."""
+        try:
+            return self._spare_rows.pop()
+        except IndexError:
+            pass
+        buffer = np.empty(self._row_bytes, np.uint8)
+        begin = (_ROW_OFFSET_BYTES - buffer.__array_interface__["data"][0]) % _PAGE_BYTES
+        return buffer[begin : begin + 4 * self._num_mask_words].view(np.uint32)
+
     def intern(self, row: NDArray[np.uint32]) -> MaskRow:
-        """The kept row with this content."""
+        """The kept row with this content: `row` itself or an older one. Nobody may touch `row` afterwards."""
         key = _hash_row(row)
         with self._lock:
             self.clock += 1
@@ -100,7 +121,11 @@ class RowStore:
                 if len(self._rows) >= self._max_rows:
                     self._drop_oldest()
                 number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
-                known = self._rows[key] = MaskRow(number, _placed_copy(row), not row.any())
+                words = row.view(np.int32)
+                words.flags.writeable = False
+                known = self._rows[key] = MaskRow(number, words, not row.any())
+            elif len(self._spare_rows) < _MAX_SPARE_ROWS:
+                self._spare_rows.append(row)
             known.last_used = self.clock
             return known
 

@@ -1,8 +1,11 @@
 """Parts of the vocabulary that masks take at once.
 
 Where a configuration goes round on a set of atoms, every token made of those atoms is legal: such a *slice* is set by
-one row, and only the others are walked. The others come as several tries, because a subtree can be taken or left as a
+one row, and only the others are walked. The others come in several tries, because a subtree can be taken or left as a
 whole only where its tokens are alike: words, tokens with characters beyond ASCII, and the rest.
+
+Where nothing else is going on beside the loop (see `stepping`), it does not matter what a token begins with as long as
+that is made of the atoms: the others are walked without it then, which brings most of them together.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
+from infernix.matching.forest import Forest
 from infernix.matching.rows import packed_row
-from infernix.matching.trie import TokenTrie
+from infernix.matching.trie import Prefixes, TokenTrie
 
 # A part smaller than this share of the tokens is not worth tries of the others: words, the commonest kind, are taken
 # by the subtree anyway.
@@ -30,6 +34,8 @@ CHARACTER_STEPS = (1 << 30, 32, 8)
 CROWDED_REQUESTS = 10
 MAX_COUNTED_REQUESTS = 1 << 12
 
+# Instead of a number of characters: the slice by all numbers.
+_COUNTED = -1
 # What is remembered of a part that is too small.
 _ENTRY_BYTES = 200
 
@@ -39,8 +45,11 @@ _WORD_ATOMS = int(
 _ASCII_ATOMS = (1 << NUM_ASCII_ATOMS) - 1
 
 
-def split_by_kind(trie: TokenTrie) -> tuple[TokenTrie, ...]:
-    """Words with at most one space before them; tokens that are not ASCII; all others."""
+def forest_by_kind(trie: TokenTrie, chosen: NDArray[np.bool_]) -> Forest:
+    """Some of the tokens: words with at most one space before them; tokens that are not ASCII; all others.
+
+    chosen: bool by entry.
+    """
     space = 1 << int(ATOM_OF_ASCII[ord(" ")])
     first_bytes = np.append(trie.flat, np.uint8(0))[trie.ends[:-1]]
     second_bytes = np.append(trie.flat, np.uint8(0))[np.minimum(trie.ends[:-1] + 1, len(trie.flat))]
@@ -49,21 +58,61 @@ def split_by_kind(trie: TokenTrie) -> tuple[TokenTrie, ...]:
     # A space further on is no part of a word, but so rare in otherwise plain tokens that it does no harm here.
     words = (trie.token_atoms & ~(_WORD_ATOMS | space) == 0) & (~has_space | one_space)
     beyond = trie.token_atoms & ~_ASCII_ATOMS != 0
-    parts = (words, beyond, ~words & ~beyond)
-    return tuple(trie.only(part) for part in parts if part.any())
+    kinds = np.where(words, 0, np.where(beyond, 1, 2))
+    return trie.grouped(np.where(chosen, kinds, -1))
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """row: uint32, the mask row of the tokens in the slice; others: the tries of all others."""
+    """row: uint32, the mask row of the tokens in the slice.
+
+    others: all others; suffixes: the others without the characters of the slice that they begin with, in group 0 those
+    that have none, in group 1 the rest; None where the slice has a bound.
+    """
 
     row: NDArray[np.uint32]
-    others: tuple[TokenTrie, ...]
+    others: Forest
+    suffixes: Forest | None
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the row and the tries."""
-        return self.row.nbytes + sum(trie.num_bytes for trie in self.others)
+        """Memory of the row and the forests."""
+        return self.row.nbytes + self.others.num_bytes + (0 if self.suffixes is None else self.suffixes.num_bytes)
+
+
+class CountedSlice:
+    """A slice for loops near their bound, where the number of characters matters.
+
+    suffixes: as those of a `Slice`, group g being the tokens that begin with g characters of the slice.
+    """
+
+    def __init__(self, trie: TokenTrie, prefixes: Prefixes, num_tokens: int) -> None:
+        is_whole = prefixes.num_bytes == np.diff(trie.ends)
+        self.suffixes = trie.suffixes(prefixes, np.where(is_whole, -1, prefixes.num_characters))
+        by_length = np.argsort(np.where(is_whole, prefixes.num_characters, -1), kind="stable")
+        by_length = by_length[np.count_nonzero(~is_whole) :]
+        self._token_ids = trie.token_ids[by_length]
+        self._num_characters = prefixes.num_characters[by_length]
+        self._num_tokens = num_tokens
+        self.max_characters = int(self._num_characters.max(initial=0))
+        self._rows: dict[int, NDArray[np.uint32]] = {}
+
+    def row(self, num_left: int) -> NDArray[np.uint32]:
+        """The mask row of the tokens in the slice that have up to `num_left` characters."""
+        num_taken = int(np.searchsorted(self._num_characters, num_left, side="right"))
+        row = self._rows.get(num_taken)
+        if row is None:
+            legal = np.zeros(self._num_tokens, np.bool_)
+            legal[self._token_ids[:num_taken]] = True
+            row = self._rows[num_taken] = packed_row(legal)
+        return row
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the forest and of all rows that there can be."""
+        num_rows = 1 + len(np.unique(self._num_characters))
+        num_row_bytes = num_rows * (self._num_tokens + 31) // 32 * 4
+        return self.suffixes.num_bytes + self._token_ids.nbytes + self._num_characters.nbytes + num_row_bytes
 
 
 class SliceStore:
@@ -78,7 +127,7 @@ class SliceStore:
         self._trie = trie
         self._num_tokens = num_tokens
         self._max_characters = int(trie.num_characters.max(initial=0))
-        self._slices: OrderedDict[tuple[int, int], Slice | None] = OrderedDict()
+        self._slices: OrderedDict[tuple[int, int], Slice | CountedSlice | None] = OrderedDict()
         # Requests for slices that were not made.
         self._num_requests: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
@@ -94,7 +143,17 @@ class SliceStore:
             step = CHARACTER_STEPS[0]
         else:
             step = next(step for step in CHARACTER_STEPS if step <= num_left)
-        key = (atoms, step)
+        part = self._find((atoms, step))
+        assert not isinstance(part, CountedSlice)
+        return part
+
+    def find_counted(self, atoms: int) -> CountedSlice | None:
+        """The tokens made of `atoms` by their number of characters; None as for `find`."""
+        part = self._find((atoms, _COUNTED)) if atoms != 0 else None
+        assert not isinstance(part, Slice)
+        return part
+
+    def _find(self, key: tuple[int, int]) -> Slice | CountedSlice | None:
         with self._lock:
             if key in self._slices:
                 self._slices.move_to_end(key)
@@ -102,7 +161,7 @@ class SliceStore:
             if not self._is_worth_making(key):
                 return None
         # Without the lock, so that nobody waits for another's slice; two threads may make the same one.
-        part = self._make(atoms, step)
+        part = self._make(*key)
         with self._lock:
             if key not in self._slices:
                 self._slices[key] = part
@@ -125,15 +184,25 @@ class SliceStore:
         self._num_requests[key] = num_requests
         return False
 
-    def prepare(self, atoms: int) -> None:
-        """Works the slice of a loop without bound out beforehand, so that no mask has to wait for it."""
+    def prepare(self, atoms: int, is_counted: bool) -> None:
+        """Works the slices of a loop out beforehand, so that no mask has to wait for them."""
         self.find(atoms, CHARACTER_STEPS[0])
+        if is_counted:
+            self.find_counted(atoms)
 
-    def _make(self, atoms: int, max_characters: int) -> Slice | None:
+    def _make(self, atoms: int, max_characters: int) -> Slice | CountedSlice | None:
         trie = self._trie
-        taken = (trie.token_atoms & ~np.int64(atoms) == 0) & (trie.num_characters <= max_characters)
+        taken = trie.token_atoms & ~np.int64(atoms) == 0
+        if max_characters != _COUNTED:
+            taken &= trie.num_characters <= max_characters
         if not len(taken) or taken.mean() < MIN_SHARE:
             return None
+        if max_characters == _COUNTED:
+            return CountedSlice(trie, trie.prefixes(atoms), self._num_tokens)
         legal = np.zeros(self._num_tokens, np.bool_)
         legal[trie.token_ids[taken]] = True
-        return Slice(packed_row(legal), split_by_kind(trie.only(~taken)))
+        suffixes = None
+        if max_characters == CHARACTER_STEPS[0]:
+            prefixes = trie.prefixes(atoms)
+            suffixes = trie.suffixes(prefixes, np.where(taken, -1, np.minimum(prefixes.num_bytes, 1)))
+        return Slice(packed_row(legal), forest_by_kind(trie, ~taken), suffixes)

@@ -143,7 +143,7 @@ def test_one_subschema_for_a_place_however_it_is_reached() -> None:
 @pytest.mark.parametrize(
     ("document", "pointer"),
     [
-        ({"minimum": 18446744073709551615}, "/minimum"),
+        ({"minimum": 10**309}, "/minimum"),
         ('{"maximum":1e400}', "/maximum"),
         ('{"exclusiveMinimum":0.1000000000000000001}', "/exclusiveMinimum"),
         ({"const": 18446744073709551615}, "/const"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from infernix.errors import UnsupportedJsonSchema
@@ -50,8 +51,8 @@ class ClauseReader:
     def read(self, keyword: str, inner: Sequence[Subschema]) -> None:
         """Adds an enforced keyword other than `$ref`; `inner` are the schemas directly inside it.
 
-        Raises UnsupportedJsonSchema for a number that reading as a 64-bit integer or as binary64 would change, or for
-        a count above MAX_COUNT.
+        Raises UnsupportedJsonSchema for a number that reading as a 64-bit integer or as binary64 would change (a bound
+        may be an integer of any size up to the largest binary64), or for a count above MAX_COUNT.
         """
         value = self._schema[keyword]
         place = self._place.at(keyword)
@@ -110,7 +111,21 @@ class ClauseReader:
                 return
             is_exclusive = self._schema.get(f"exclusive{keyword.capitalize()}") is True
         assert isinstance(value, JsonNumber)
-        self._append(name, LocatedBound(Bound(value.exact(place), is_exclusive), place))
+        wide = value.wide_integer
+        bound = Bound(value.exact(place), is_exclusive) if wide is None else _wide_bound(wide, is_exclusive, name)
+        self._append(name, LocatedBound(bound, place))
+
+
+def _wide_bound(integer: int, is_exclusive: bool, name: str) -> Bound:
+    """An integer outside signed 64 bits as a "lower" or "upper" bound: it holds as it is written and as binary64.
+
+    Where binary64 rounds it outwards, no number is read as the integer itself, so an exclusive bound says the same
+    as an inclusive one and keeps what is read as the rounded value out. Where it is rounded inwards, the rounded value
+    of an exclusive bound is excluded too.
+    """
+    rounded = int(float(integer))
+    inwards = rounded - integer if name == "lower" else integer - rounded
+    return Bound(Fraction(rounded if is_exclusive and inwards > 0 else integer), is_exclusive or inwards < 0)
 
 
 def _types(value: JsonValue) -> frozenset[str] | None:

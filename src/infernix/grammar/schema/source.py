@@ -58,6 +58,16 @@ class JsonNumber:
         return value
 
     @property
+    def wide_integer(self) -> int | None:
+        """The value of an integer without point and exponent that is outside signed 64 bits, but finite as binary64.
+
+        Some parsers keep it exactly, others round it. None for all other numbers.
+        """
+        if not self._is_plain_integer or self.value is not None or math.isinf(float(self.text)):
+            return None
+        return int(self.text)
+
+    @property
     def _is_plain_integer(self) -> bool:
         return self.text.lstrip("-").isdigit()
 
