@@ -211,3 +211,15 @@ def test_counts_hold_more_tokens_than_the_first_allocation() -> None:
     assert dict(zip(token_counts.ids.tolist(), token_counts.counts.tolist(), strict=True)) == {
         token: token % 3 + 1 for token in range(200)
     }
+
+
+def test_a_copy_of_counts_goes_its_own_way() -> None:
+    committed = counted(dict.fromkeys(range(70), 1))
+    copy = committed.copy()
+    for token in (3, 100, 101):
+        copy.add(token)
+    committed.add(5)
+    assert copy.counts[[3, 5]].tolist() == [2, 1]
+    assert copy.ids.tolist() == [*range(70), 100, 101]
+    assert committed.ids.tolist() == [*range(70)]
+    assert committed.counts[[3, 5]].tolist() == [1, 2]

@@ -23,6 +23,14 @@ class TokenCounts:
         self._ids[slot] = token
         self._counts[slot] += 1
 
+    def copy(self) -> TokenCounts:
+        """Counts that can go another way than these."""
+        other = TokenCounts()
+        other._slots = self._slots.copy()
+        other._ids = self._ids.copy()
+        other._counts = self._counts.copy()
+        return other
+
     @property
     def ids(self) -> NDArray[np.intp]:
         """The distinct tokens, shape [n], in the order they first came."""

@@ -38,7 +38,8 @@ class TokenDomain:
 class WeightedTokens:
     """A distribution that is not normalized: `weights[i]` belongs to `ids[i]`, or to id i where `ids` is None.
 
-    Ids ascend; a token of weight 0 is never drawn. At least one weight is 1, and none is larger.
+    Ids ascend; a token of weight 0 is never drawn. At least one weight is above 0. The highest of a target distribution
+    is 1.
     """
 
     ids: NDArray[np.intp] | None

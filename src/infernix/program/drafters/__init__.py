@@ -1,0 +1,1 @@
+"""What proposes the next tokens of a sequence before the model is asked."""
