@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from infernix.grammar.ir import Grammar, GrammarBuilder, Repeat
+from infernix.grammar.ir import Grammar, GrammarBuilder, Repeat, RuleReference, text
 from infernix.grammar.json_values import (
     ANY_CHARACTER,
     CANONICAL_CHARACTER,
     JsonRules,
+    Spacing,
     canonical_string,
     json_object_grammar,
 )
@@ -186,3 +187,33 @@ def test_rules_are_shared() -> None:
     assert rules.object == rules.object
     names = [rule.name for rule in builder.build(rules.value).rules]
     assert sorted(names) == ["array", "characters", "colon", "number", "object", "string", "value", "whitespace"]
+
+
+@pytest.mark.parametrize(
+    "value", [{}, [], [[], {}], {"a": 1}, {"a": [1, 2.5, "x,y:z"], "é": {"b": None, "c": [True, {}]}}, ["a", {"": ""}]]
+)
+def test_template_spacing_is_that_of_pythons_writer(value: object) -> None:
+    builder = GrammarBuilder()
+    spaced = Recognizer(builder.build(JsonRules(builder, Spacing.TEMPLATE).value))
+    written = json.dumps(value, ensure_ascii=False)
+    assert spaced.matches(written.encode())
+    for wrong in (json.dumps(value, separators=(",", ":")), json.dumps(value, indent=1), f" {written}", f"{written} "):
+        assert spaced.matches(wrong.encode()) == (wrong == written)
+
+
+def test_a_shared_rule_that_is_one_already_gets_no_other_name() -> None:
+    builder = GrammarBuilder()
+    rules = JsonRules(builder)
+    assert rules.shared("a", "name", lambda: rules.boolean) == rules.boolean
+    made = rules.shared("b", "name", lambda: text("x"))
+    assert made == rules.shared("b", "name", lambda: text("y")) == RuleReference(1)
+
+
+def test_a_builder_goes_on_with_the_rules_of_a_grammar() -> None:
+    grammar = json_object_grammar()
+    builder = GrammarBuilder.extending(grammar)
+    extended = builder.build(builder.add("two", Repeat(RuleReference(grammar.root), 2, 2)))
+    assert extended.rules[: len(grammar.rules)] == grammar.rules
+    recognizer = Recognizer(extended)
+    assert recognizer.matches(b'{}{"a": 1}')
+    assert not recognizer.matches(b"{}")

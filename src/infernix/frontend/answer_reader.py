@@ -82,8 +82,8 @@ class AnswerReader:
         return self._body.branch
 
     @property
-    def diagnostics(self) -> ToolDiagnostics:
-        """What had to be said of the calls."""
+    def diagnostics(self) -> ToolDiagnostics | None:
+        """What had to be said of the calls; None where none are read."""
         return self._body.diagnostics
 
     def copy(self) -> Self:

@@ -14,7 +14,7 @@ class ContentReader:
     """Text is content byte for byte; of control tokens only those in `spelled` are, with the bytes given there."""
 
     calls: tuple[ToolCall, ...] = ()
-    diagnostics = ToolDiagnostics()
+    diagnostics: ToolDiagnostics | None = None
 
     def __init__(self, spelled: Mapping[int, bytes]) -> None:
         self._spelled = spelled

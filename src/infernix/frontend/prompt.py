@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from infernix.errors import InvalidPrompt
+from infernix.errors import InvalidPrompt, InvalidToolConstraint
 from infernix.frontend.framing import Framing
 from infernix.frontend.messages import checked_messages
 from infernix.frontend.phases import StartingPhase, starting_phase
@@ -54,6 +54,7 @@ def prepare_chat(prompt: ChatPrompt, tokenizer: Tokenizer, template: ChatTemplat
     Raises InvalidPrompt for a malformed message and where the template cannot render the conversation, or not end it in
     the message that is to be continued; InvalidToolConstraint for tools that are not well formed.
     """
+    _check_fields(prompt)
     messages = tuple(checked_messages(prompt.messages))
     if prompt.continue_final:
         final = messages[-1]
@@ -66,11 +67,24 @@ def prepare_chat(prompt: ChatPrompt, tokenizer: Tokenizer, template: ChatTemplat
             raise InvalidPrompt(f"{place}.content: there is nothing to continue")
         if final.tool_calls:
             raise InvalidPrompt(f"{place}.tool_calls: a message with finished calls cannot be continued")
-    conversation = Conversation(messages, prompt.tools, prompt.thinking, prompt.continue_final)
+    tools = tuple(prompt.tools)
+    conversation = Conversation(messages, tools, prompt.thinking, prompt.continue_final)
     tokens = _not_empty(template.render(conversation))
     phase = starting_phase(_after_last_turn(tokens, tokenizer.eos_ids), framing)
     _check_thinking(prompt, phase)
-    return PreparedPrompt(tokens, phase, prompt.tools, messages[-1].content if prompt.continue_final else None)
+    return PreparedPrompt(tokens, phase, tools, messages[-1].content if prompt.continue_final else None)
+
+
+def _check_fields(prompt: ChatPrompt) -> None:
+    if isinstance(prompt.tools, str) or not isinstance(prompt.tools, Sequence):
+        raise InvalidToolConstraint(f"tools are a list of ToolDefinition, not {type(prompt.tools).__name__}")
+    for index, tool in enumerate(prompt.tools):
+        if not isinstance(tool, ToolDefinition):
+            raise InvalidToolConstraint(f"expected a ToolDefinition, got {type(tool).__name__}", f"/{index}")
+    if prompt.thinking is not None and not isinstance(prompt.thinking, bool):
+        raise InvalidPrompt(f"thinking: expected true, false or nothing, got {shown_value(prompt.thinking)}")
+    if not isinstance(prompt.continue_final, bool):
+        raise InvalidPrompt(f"continue_final: expected true or false, got {shown_value(prompt.continue_final)}")
 
 
 def _check_thinking(prompt: ChatPrompt, phase: StartingPhase) -> None:

@@ -53,8 +53,8 @@ class BodyReader(Protocol):
         ...
 
     @property
-    def diagnostics(self) -> ToolDiagnostics:
-        """What had to be said of the calls."""
+    def diagnostics(self) -> ToolDiagnostics | None:
+        """What had to be said of the calls; None where none are read."""
         ...
 
     def copy(self) -> Self:

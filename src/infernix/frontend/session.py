@@ -139,8 +139,8 @@ class OutputSession:
         return self._reader.calls
 
     @property
-    def tool_diagnostics(self) -> ToolDiagnostics:
-        """What had to be said of the committed calls."""
+    def tool_diagnostics(self) -> ToolDiagnostics | None:
+        """What had to be said of the committed calls; None where none are read."""
         return self._reader.diagnostics
 
     @property

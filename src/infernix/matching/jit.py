@@ -15,13 +15,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+
+from infernix.matching.kernel_folders import remove_unused_folders
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -66,6 +69,7 @@ def kernel_cache_directory() -> str:
     folder = f"kernels-{digest.hexdigest()[:16]}"
     for base in _base_directories():
         if _is_writable(base / folder):
+            remove_unused_folders(base / folder, time.time())
             return str(base / folder)
     temporary = tempfile.mkdtemp(prefix="infernix-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
@@ -109,6 +113,12 @@ def _forgive_files(kernel_cache: Any) -> None:
 
     kernel_cache.load_overload = load_overload
     kernel_cache.save_overload = save_overload
+
+
+def is_kept(compiled: Any, arguments: Sequence[Any]) -> bool:
+    """Whether a kernel for arguments like these is on disk."""
+    signature = tuple(map(compiled.typeof_pyval, arguments))
+    return compiled._cache.load_overload(signature, compiled.targetctx) is not None
 
 
 def numba_is_off() -> bool:

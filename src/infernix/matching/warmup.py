@@ -2,51 +2,105 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from infernix.grammar import ir
 from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.configurations import ConfigurationTable
-from infernix.matching.jit import kernels
+from infernix.matching.jit import is_kept, kernel_cache_directory, kernels, numba_is_off
 from infernix.matching.masks import VocabularyIndex
+from infernix.matching.network import build_network
+from infernix.matching.stepping import advance, describe_row, fill_text_bits
+from infernix.matching.transplant import transplant
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
 NOTICE_SECONDS = 1.0
 NOTICE = "Compiling the matching kernels, once per installation: about half a minute ..."
+
+_INT32, _INT64, _UINT8, _UINT32 = (np.zeros(0, kind) for kind in (np.int32, np.int64, np.uint8, np.uint32))
+_INT32_ROWS, _UINT8_ROWS = np.zeros((0, 0), np.int32), np.zeros((0, 0), np.uint8)
+_ARENA = (_INT32, _INT64)
+# What runs while texts go on: two thirds of all compilation. These kernels have most of what they call in common, so
+# one process compiles them all. The arguments have the types that requests use.
+_STEPPING: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    (advance, (*_ARENA, 0, _UINT8, 0, 0, 0, _UINT8_ROWS)),
+    (fill_text_bits, (*_ARENA, _UINT8, _INT32_ROWS, _INT64, _INT32, _INT32_ROWS, 0, 0, 0, _UINT32, _UINT32)),
+    (describe_row, (*_ARENA, 0)),
+    (transplant, (*_ARENA, *_ARENA, 0, _INT32, _INT32)),
+)
 
 
 def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
     """Compiles every kernel, or loads it from the cache on disk: about half a minute once per installation.
 
     Runs a small grammar with recursion, a token terminal, an automaton and enough growth to call each kernel with the
-    argument types that requests use. Safe to call from a background thread, and again. `progress` receives one line,
-    from a thread of its own, if kernels are still being compiled after a second; never after the return.
+    argument types that requests use. Where nothing is on disk, another process compiles a part of the kernels at the
+    same time. Safe to call from a background thread, and again. `progress` receives one line, from a thread of its own,
+    if kernels are still being compiled after a second; never after the return.
     """
     with _notice(progress):
+        if not numba_is_off() and not is_kept(*_STEPPING[0]):
+            helper = _start_helper()
+            build_network(_small_grammar())
+            if helper is not None:
+                helper.wait()
+        # What the other process has not done, for whatever reason, is done here.
         _call_every_kernel()
 
 
-def _call_every_kernel() -> None:
-    vocabulary = Vocabulary([b"a", b"b", b"", b""], [TokenClass.TEXT] * 2 + [TokenClass.CONTROL, TokenClass.EOS])
+def compile_stepping() -> None:
+    """What the other process does."""
+    for kernel, arguments in _STEPPING:
+        kernel.compile(tuple(map(kernel.typeof_pyval, arguments)))
+
+
+def _start_helper() -> subprocess.Popen[bytes] | None:
+    if not sys.executable or (os.cpu_count() or 1) < 2:
+        return None
+    code = f"import sys; sys.path[:] = {sys.path!r}; from infernix.matching.warmup import compile_stepping as f; f()"
+    # The same folder, also where this process has found no other place than a temporary one.
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(kernel_cache_directory()).parent)}
+    with suppress(OSError):
+        return subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    return None
+
+
+def _small_grammar() -> ir.Grammar:
     builder = ir.GrammarBuilder()
     root = builder.declare("root")
     word = ir.Automaton(2, ((0, 0x63, 0x63, 1),), frozenset({1}))
     bracket = ir.sequence(ir.text("a"), root, ir.text("b"))
     builder.define(root, ir.choice(bracket, ir.TokenSet((2,)), ir.sequence(root, root), word))
+    return builder.build(root)
+
+
+def _call_every_kernel() -> None:
+    vocabulary = Vocabulary([b"a", b"b", b"", b""], [TokenClass.TEXT] * 2 + [TokenClass.CONTROL, TokenClass.EOS])
     index = VocabularyIndex(vocabulary)
     index.trie.prefixes(atoms=0)
-    compiled = CompiledGrammar(builder.build(root), index)
+    compiled = CompiledGrammar(_small_grammar(), index)
     matcher = compiled.new_matcher()
     row = np.zeros(vocabulary.num_mask_words, np.int32)
     matcher.accept_bytes(b"a" * 300)
     matcher.accept(2)
     while matcher.accept(1):
         matcher.fill(row)
-    ConfigurationTable.of(builder.build(root)).import_from(compiled.configurations, compiled.configurations.start)
+    ConfigurationTable.of(_small_grammar()).import_from(compiled.configurations, compiled.configurations.start)
 
 
 @contextmanager

@@ -317,8 +317,9 @@ class TestStrictEncodings:
         assert caught.value.pointer == f"/0/parameters/properties/{name}"
         assert names(select([strict(closed(**{name: {"type": "null"}}))], style=ToolStyle.JSON)) == ["s"]
 
-    def test_a_bound_is_named_with_tool_and_place(self) -> None:
+    @pytest.mark.parametrize("required", [["content"], []])
+    def test_a_bound_is_named_with_tool_and_place(self, required: list[str]) -> None:
         with pytest.raises(UnsupportedJsonSchema, match="tool 's': ") as caught:
-            select([strict(closed(content={"type": "string", "maxLength": 100_000}))])
+            select([strict({**closed(content={"type": "string", "maxLength": 100_000}), "required": required})])
         assert caught.value.pointer.startswith("/0/parameters/properties/content")
         assert names(select([strict(closed(content={"type": "string", "maxLength": 100_000}))], style=ToolStyle.JSON))

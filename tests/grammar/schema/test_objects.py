@@ -13,8 +13,8 @@ from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.grammar.json_values import JsonRules
 from infernix.grammar.schema import MAX_NAME_STATES, parse_json_schema
-from infernix.grammar.schema.names import names_except
 from infernix.grammar.schema.members import Member
+from infernix.grammar.schema.names import names_except
 from infernix.grammar.schema.objects import lower_object
 from infernix.matching.network import build_network
 from support.recognizer import Recognizer

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 
 from infernix.errors import ConstraintError
+from infernix.frontend.framing import ToolStyle
 from infernix.frontend.tools.contract import ToolContract
 from infernix.frontend.tools.selection import tool_error
 from infernix.frontend.tools.strict_schema import read_strict_schema
@@ -39,7 +40,7 @@ def _named(tool: ToolContract) -> Literal:
 
 def _strict_arguments(tool: ToolContract, rules: JsonRules) -> Expression:
     try:
-        schema = read_strict_schema(tool.parameters)
+        schema = read_strict_schema(tool.parameters, ToolStyle.JSON)
         lowering = Lowering(schema.graph, schema.satisfiability, rules)
         root = lowering.rule(schema.graph.ROOT)
         assert root is not None

@@ -20,7 +20,7 @@ from infernix.errors import (
 from infernix.frontend.framing import ToolStyle
 from infernix.frontend.tools.contract import ToolContract, ToolPolicy
 from infernix.frontend.tools.declarations import hinted_contracts
-from infernix.frontend.tools.strict_schema import argument_contracts, read_strict_schema
+from infernix.frontend.tools.strict_schema import read_strict_schema
 from infernix.options import ConstraintKind
 from infernix.tools import ToolChoice, ToolDefinition, ToolEnforcement, ToolMode
 
@@ -104,10 +104,10 @@ def _selected(declared: Sequence[ToolDefinition], choice: ToolChoice) -> list[tu
 def _contract(index: int, tool: ToolDefinition, style: ToolStyle) -> ToolContract:
     if tool.strict:
         try:
-            arguments = argument_contracts(read_strict_schema(tool.parameters), style)
+            schema = read_strict_schema(tool.parameters, style)
         except ConstraintError as error:
             raise tool_error(error, tool.name, index) from None
-        return ToolContract(tool.name, True, arguments, index, tool.parameters)
+        return ToolContract(tool.name, True, schema.arguments, index, tool.parameters)
     try:
         arguments = hinted_contracts(tool.parameters, style)
     except (ValueError, InvalidJsonSchema, ConstraintTooLarge) as error:

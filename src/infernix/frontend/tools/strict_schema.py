@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from infernix.errors import UnsupportedJsonSchema
 from infernix.frontend.framing import ToolStyle
@@ -27,22 +28,24 @@ from infernix.grammar.schema.strings import has_raw_string
 
 _MAX_CACHED_WEIGHT = 1 << 16
 
+_Key: TypeAlias = tuple[str, ToolStyle]
+
 
 @dataclass(frozen=True, slots=True)
 class StrictSchema:
-    """A reduced schema whose root is the object `root`, to which no other names can be added."""
+    """A reduced schema whose root is the object `root`, to which no other names can be added.
+
+    `arguments` says how each one is written that can have a value, in declared order.
+    """
 
     graph: SchemaGraph
     satisfiability: Satisfiability
     root: ObjectNode
+    arguments: Mapping[str, ArgumentContract] = field(default_factory=dict)
 
     def properties(self) -> Iterator[Property]:
         """The arguments that can have a value, in declared order."""
-        return (prop for prop in self.root.properties if self.is_possible(prop.value))
-
-    def is_possible(self, position: int) -> bool:
-        """Whether any value is of this position."""
-        return position in self.satisfiability.positions
+        return (prop for prop in self.root.properties if prop.value in self.satisfiability.positions)
 
     def place(self, prop: Property) -> Place:
         """Where an argument is declared."""
@@ -55,31 +58,24 @@ class StrictSchema:
         return possible_branches(self.graph, self.satisfiability, position)
 
 
-def read_strict_schema(text: str) -> StrictSchema:
-    """The schema in `text`.
+def read_strict_schema(text: str, style: ToolStyle) -> StrictSchema:
+    """The schema in `text`, for calls that are written in `style`.
 
-    Raises what `parse_json_schema` raises, and UnsupportedJsonSchema unless the root comes to an object with
-    `additionalProperties: false`, be it through `$ref` or `allOf`, without alternatives and without finite values.
+    Raises what `parse_json_schema` raises, and UnsupportedJsonSchema
+
+    - unless the root comes to an object with `additionalProperties: false`, be it through `$ref` or `allOf`, without
+      alternatives and without finite values;
+    - at an argument that `style` cannot write: one with a name that its framing does not hold, one whose value could be
+      a string as well as something else, one that is required and has no value without the text that ends values.
     """
-    known = _recent.get(text)
+    known = _recent.get((text, style))
     if known is None:
-        known = _read(text)
-        _recent.put(text, known)
+        bare = _read(text)
+        encoding = _xml_encoding if style is ToolStyle.XML else _json_encoding
+        arguments = {prop.name: ArgumentContract(prop.name, encoding(bare, prop)) for prop in bare.properties()}
+        known = replace(bare, arguments=arguments)
+        _recent.put((text, style), known)
     return known
-
-
-def argument_contracts(schema: StrictSchema, style: ToolStyle) -> dict[str, ArgumentContract]:
-    """How each argument is written.
-
-    Raises UnsupportedJsonSchema at an argument that `style` cannot write: one with a name that its framing does not
-    hold, one whose value could be a string as well as something else, one that is required and has no value without
-    the text that ends values.
-    """
-    contracts: dict[str, ArgumentContract] = {}
-    for prop in schema.properties():
-        encoding = ArgumentEncoding.JSON if style is ToolStyle.JSON else _xml_encoding(schema, prop)
-        contracts[prop.name] = ArgumentContract(prop.name, encoding)
-    return contracts
 
 
 def _read(text: str) -> StrictSchema:
@@ -103,6 +99,10 @@ def possible_branches(graph: SchemaGraph, satisfiability: Satisfiability, positi
     return [branch for branch in branches if satisfiability.admits_some(branch)]
 
 
+def _json_encoding(_schema: StrictSchema, _prop: Property) -> ArgumentEncoding:
+    return ArgumentEncoding.JSON
+
+
 def _xml_encoding(schema: StrictSchema, prop: Property) -> ArgumentEncoding:
     place = schema.place(prop)
     if not is_parameter_name(prop.name):
@@ -112,7 +112,9 @@ def _xml_encoding(schema: StrictSchema, prop: Property) -> ArgumentEncoding:
     branches = schema.branches(prop.value)
     kinds = frozenset[str]().union(*map(_kinds, branches))
     if kinds == {"string"}:
-        if prop.required and not any(_has_raw_value(branch, schema, prop) for branch in branches):
+        # Of one that is optional too: whether its languages can be built at all is to be known here.
+        has_value = [_has_raw_value(branch, schema, prop) for branch in branches]
+        if prop.required and not any(has_value):
             raise UnsupportedJsonSchema(
                 f"{prop.name[:40]!r} is required, and each of its values holds the text {VALUE_END!r} that ends one",
                 place.pointer,
@@ -149,30 +151,30 @@ class _RecentSchemas:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[str, StrictSchema] = {}
+        self._found: dict[_Key, StrictSchema] = {}
         self._weight = 0
 
-    def get(self, text: str) -> StrictSchema | None:
+    def get(self, key: _Key) -> StrictSchema | None:
         with self._lock:
-            schema = self._found.pop(text, None)
+            schema = self._found.pop(key, None)
             if schema is not None:
-                self._found[text] = schema
+                self._found[key] = schema
             return schema
 
-    def put(self, text: str, schema: StrictSchema) -> None:
+    def put(self, key: _Key, schema: StrictSchema) -> None:
         with self._lock:
-            if text in self._found:
+            if key in self._found:
                 return
-            self._found[text] = schema
-            self._weight += _weight(text, schema)
+            self._found[key] = schema
+            self._weight += _weight(key, schema)
             while self._weight > _MAX_CACHED_WEIGHT:
                 oldest = next(iter(self._found))
                 self._weight -= _weight(oldest, self._found.pop(oldest))
 
 
-def _weight(text: str, schema: StrictSchema) -> int:
+def _weight(key: _Key, schema: StrictSchema) -> int:
     """About 200 bytes to one."""
-    return 1 + len(text) // 50 + 2 * len(schema.graph.nodes)
+    return 1 + len(key[0]) // 50 + 2 * len(schema.graph.nodes)
 
 
 _recent = _RecentSchemas()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 
 from infernix.errors import ConstraintError
+from infernix.frontend.framing import ToolStyle
 from infernix.frontend.tools.contract import ArgumentEncoding, ToolContract
 from infernix.frontend.tools.parameter_framing import (
     FUNCTION,
@@ -65,7 +66,7 @@ def xml_call(tools: SequenceOf[ToolContract], builder: GrammarBuilder) -> Expres
     for tool in tools:
         if tool.strict:
             try:
-                arguments = _StrictArguments(read_strict_schema(tool.parameters), tool, rules).rule()
+                arguments = _StrictArguments(read_strict_schema(tool.parameters, ToolStyle.XML), rules).rule()
             except ConstraintError as error:
                 raise tool_error(error, tool.name, tool.index) from None
             calls.append(Sequence((text(tool.name + NAME_END), arguments)))
@@ -82,9 +83,8 @@ def _any_arguments(rules: JsonRules) -> RuleReference:
 class _StrictArguments:
     """The arguments of one tool."""
 
-    def __init__(self, schema: StrictSchema, tool: ToolContract, rules: JsonRules) -> None:
+    def __init__(self, schema: StrictSchema, rules: JsonRules) -> None:
         self._schema = schema
-        self._tool = tool
         self._rules = rules
         self._lowering = Lowering(schema.graph, schema.satisfiability, rules)
 
@@ -101,7 +101,7 @@ class _StrictArguments:
 
     def _value(self, prop: Property) -> Expression | None:
         """The values of an argument with their end; None where none can be written."""
-        if self._tool.arguments[prop.name].encoding is ArgumentEncoding.TEXT:
+        if self._schema.arguments[prop.name].encoding is ArgumentEncoding.TEXT:
             return self._raw_string(prop)
         value = self._lowering.rule(prop.value)
         assert value is not None
