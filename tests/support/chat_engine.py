@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from infernix.engine import Engine
-from infernix.frontend.framing import Framing
+from infernix.engine.prompt import prepare_prompt
+from infernix.frontend.framing import Framing, ToolStyle
 from infernix.frontend.template_values import Conversation
 from infernix.frontend.tokenizer import TextPiece
 from infernix.matching import GrammarCompiler
@@ -29,9 +31,11 @@ from support.chat_output import (
     XML,
     answer_tokens,
     joined_calls,
+    json_call,
     published,
     reasoning_of,
     text_tokens,
+    xml_call,
 )
 from support.scripted_model import Script, ScriptedModel, preferring
 
@@ -104,11 +108,6 @@ def chat_engine(
     return Engine(loaded, compiler=chat_compiler(), thinking_end=FORCED_TEXT, **options)
 
 
-def answer_begin(so_far: Sequence[int], num_header_tokens: int) -> int:
-    """Where the answer begins: behind the last turn's mark and header."""
-    return len(so_far) - so_far[::-1].index(TURN_START) + num_header_tokens
-
-
 def wanting(answer: str | Sequence[int], framing: Framing = XML, then: int = EOS) -> Callable[[int], Script]:
     """A model that wants exactly this answer, token for token, and `then` for ever."""
     tokens = [*(answer_tokens(answer, framing) if isinstance(answer, str) else answer), then]
@@ -158,7 +157,7 @@ def converse(
     engine = engine or chat_engine(lambda _: [], framing)
     model: Any = engine._loaded.model
     request = RequestOptions(max_new_tokens, sampling=sampling or SamplingOptions(temperature=0.0), **options)
-    model.script = lambda so_far: wants(_num_prompt_tokens(prompt, engine))(so_far)
+    model.script = wants(len(prepare_prompt(prompt, engine._loaded).tokens))
     stream = engine.stream(prompt, request)
     deltas = list(stream.deltas())
     result = stream.result
@@ -178,7 +177,26 @@ def check_pieces(deltas: Sequence[PublishedDelta], result: GenerationResult) -> 
     assert num_open == 0 or (num_open == 1 and result.finish_reason is not FinishReason.STOP_TOKEN)
 
 
-def _num_prompt_tokens(prompt: Any, engine: Engine) -> int:
-    from infernix.engine.prompt import prepare_prompt
+def strict_tool(name: str, required: tuple[str, ...] = (), **properties: Any) -> ToolDefinition:
+    """A strict tool with these properties' schemas."""
+    parameters = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return ToolDefinition.of(name, parameters, strict=True)
 
-    return len(prepare_prompt(prompt, engine._loaded).tokens)
+
+def call_text(framing: Framing, name: str, **arguments: Any) -> str:
+    """A call as the framing has it."""
+    if framing.tool_style is ToolStyle.JSON:
+        return json_call(name, json.dumps(arguments, ensure_ascii=False))
+    return xml_call(
+        name, {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
+    )
+
+
+def at_content(framing: Framing) -> bool | None:
+    """How to ask for an answer that begins with its content."""
+    return None if framing.think_close is None else False

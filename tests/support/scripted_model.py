@@ -91,7 +91,7 @@ class ScriptedModel:
     `units` records the length of each forward of one row, `batches` the lengths of the rows of each forward.
     """
 
-    num_exact_columns: int | None = None
+    is_batch_invariant = True
 
     def __init__(self, script: Script, num_logits: int, max_context: int = 64) -> None:
         self.script = script

@@ -29,14 +29,14 @@ NOTICE = "Compiling the matching kernels, once per installation: about half a mi
 _INT32, _INT64, _UINT8, _UINT32 = (np.zeros(0, kind) for kind in (np.int32, np.int64, np.uint8, np.uint32))
 _INT32_ROWS, _UINT8_ROWS = np.zeros((0, 0), np.int32), np.zeros((0, 0), np.uint8)
 _ARENA = (_INT32, _INT64)
-# What runs while texts go on: two thirds of all compilation. These kernels have most of what they call in common, so
-# one process compiles them all. The arguments have the types that requests use.
+# More than half of all compilation: these kernels have most of what they call in common, so one process compiles them all.
+# The arguments have the types that requests use.
 _STEPPING: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (advance, (*_ARENA, 0, _UINT8, 0, 0, 0, _UINT8_ROWS)),
     (fill_text_bits, (*_ARENA, _UINT8, _INT32_ROWS, _INT64, _INT32, _INT32_ROWS, 0, 0, 0, _UINT32, _UINT32)),
-    (describe_row, (*_ARENA, 0)),
     (transplant, (*_ARENA, *_ARENA, 0, _INT32, _INT32)),
 )
+_DESCRIBE_ROW = (*_ARENA, 0)
 
 
 def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
@@ -51,6 +51,7 @@ def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
         if not numba_is_off() and not is_kept(*_STEPPING[0]):
             helper = _start_helper()
             build_network(_small_grammar())
+            _compile(describe_row, _DESCRIBE_ROW)
             if helper is not None:
                 helper.wait()
         # What the other process has not done, for whatever reason, is done here.
@@ -60,7 +61,11 @@ def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
 def compile_stepping() -> None:
     """What the other process does."""
     for kernel, arguments in _STEPPING:
-        kernel.compile(tuple(map(kernel.typeof_pyval, arguments)))
+        _compile(kernel, arguments)
+
+
+def _compile(kernel: Any, arguments: tuple[Any, ...]) -> None:
+    kernel.compile(tuple(map(kernel.typeof_pyval, arguments)))
 
 
 def _start_helper() -> subprocess.Popen[bytes] | None:
