@@ -14,25 +14,10 @@ from numpy.typing import ArrayLike
 from infernix.frontend.framing import Framing
 from infernix.frontend.template_values import Conversation
 from infernix.matching.vocabulary import TokenClass, Vocabulary
-from infernix.models.model import ModelRow, SequenceCache
+from infernix.models.model import SequenceCache
 from infernix.options import SamplingParameters
 
 Script = Callable[[tuple[int, ...]], ArrayLike]
-
-
-@dataclass
-class ScriptedPool:
-    """Counts positions one by one; nothing is shared."""
-
-    num_positions: int
-    num_held: int = 0
-
-    @property
-    def num_free_positions(self) -> int:
-        return self.num_positions - self.num_held
-
-    def new_cache(self, max_tokens: int) -> ScriptedCache:
-        return ScriptedCache(max_tokens, pool=self)
 
 
 @dataclass
@@ -41,96 +26,42 @@ class ScriptedCache:
 
     max_tokens: int
     tokens: list[int] = field(default_factory=list)
-    pool: ScriptedPool | None = None
-    num_reserved: int = 0
 
     @property
     def num_tokens(self) -> int:
         return len(self.tokens)
 
-    def reserve(self, num_tokens: int) -> bool:
-        num_more = max(0, num_tokens - self.num_reserved)
-        if num_tokens > self.max_tokens or (self.pool and num_more > self.pool.num_free_positions):
-            return False
-        self._hold(self.num_reserved + num_more)
-        return True
-
     def truncate(self, num_tokens: int) -> None:
         assert num_tokens <= len(self.tokens), "a cache cannot be truncated to more than it holds"
         del self.tokens[num_tokens:]
 
-    def fork(self, num_tokens: int, max_tokens: int) -> ScriptedCache:
-        assert num_tokens <= len(self.tokens), "a cache cannot share more than it holds"
-        other = ScriptedCache(max_tokens, self.tokens[:num_tokens], self.pool)
-        other._hold(num_tokens)
-        return other
-
-    def snapshot(self) -> tuple[int, ...]:
-        return tuple(self.tokens)
-
-    def restore(self, snapshot: tuple[int, ...]) -> bool:
-        assert not self.tokens, "only an empty cache is restored"
-        if not self.reserve(len(snapshot)):
-            return False
-        self.tokens = list(snapshot)
-        return True
-
-    def release(self) -> None:
-        self.tokens = []
-        self._hold(0)
-
-    def _hold(self, num_tokens: int) -> None:
-        if self.pool is not None:
-            self.pool.num_held += num_tokens - self.num_reserved
-        self.num_reserved = num_tokens
-
 
 class ScriptedModel:
-    """Calls `script(all tokens so far)` for the logits after each token.
-
-    `units` records the length of each forward of one row, `batches` the lengths of the rows of each forward.
-    """
-
-    is_batch_invariant = True
+    """Calls `script(all tokens so far)` for the logits after each token; `units` records the length of each forward."""
 
     def __init__(self, script: Script, num_logits: int, max_context: int = 64) -> None:
         self.script = script
         self.num_logits = num_logits
         self.max_context = max_context
         self.units: list[int] = []
-        self.batches: list[list[int]] = []
         self.caches: list[ScriptedCache] = []
-
-    def new_pool(self, num_positions: int) -> ScriptedPool:
-        return ScriptedPool(num_positions)
 
     def new_cache(self, max_tokens: int) -> ScriptedCache:
         self.caches.append(ScriptedCache(max_tokens))
         return self.caches[-1]
 
     def forward(self, token_ids: Sequence[int], cache: SequenceCache, num_logits_rows: int = 1) -> torch.Tensor:
-        return self.forward_rows([ModelRow(token_ids, cache, num_logits_rows)])
-
-    def forward_rows(self, rows: Sequence[ModelRow]) -> torch.Tensor:
-        self.batches.append([len(row.token_ids) for row in rows])
-        for row in rows:
-            if not row.cache.reserve(row.cache.num_tokens + len(row.token_ids)):
-                raise ValueError("no room")
-        return torch.cat([self._append(row) for row in rows])
-
-    def _append(self, row: ModelRow) -> torch.Tensor:
-        cache = row.cache
         assert isinstance(cache, ScriptedCache)
-        assert row.token_ids, "a forward pass needs a token"
-        self.units.append(len(row.token_ids))
-        cache.tokens += row.token_ids
+        assert token_ids, "a forward pass needs a token"
+        self.units.append(len(token_ids))
+        cache.tokens += token_ids
         assert cache.num_tokens <= cache.max_tokens, "the cache was made too small"
-        ends = range(cache.num_tokens - row.num_logits_rows + 1, cache.num_tokens + 1)
-        if row.num_logits_rows == 0:
+        ends = range(cache.num_tokens - num_logits_rows + 1, cache.num_tokens + 1)
+        if num_logits_rows == 0:
             return torch.empty((0, self.num_logits))
-        logits = [np.asarray(self.script(tuple(cache.tokens[:end])), dtype=np.float32) for end in ends]
-        assert all(given.shape == (self.num_logits,) for given in logits)
-        return torch.from_numpy(np.stack(logits))
+        rows = [np.asarray(self.script(tuple(cache.tokens[:end])), dtype=np.float32) for end in ends]
+        assert all(row.shape == (self.num_logits,) for row in rows)
+        return torch.from_numpy(np.stack(rows))
 
 
 def preferring(num_logits: int, scores: Mapping[int, float], rest: float = -20.0) -> np.ndarray[Any, Any]:
