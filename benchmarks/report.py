@@ -34,8 +34,8 @@ OURS = "infernix"
 
 REASONS: dict[tuple[str, str], str] = {
     ("*", "compile + first 100 tokens"): (
-        "a row that is not known yet takes a walk over the vocabulary, 60 µs and more on the large one, and the first"
-        " text of a grammar meets many such rows; later texts find them"
+        "a row that is not known yet takes a walk over the vocabulary, some 40 µs on the large one, and the first text"
+        " of a grammar meets many such rows; later texts find them"
     ),
     ("automaton_5000", "compile + first 100 tokens"): (
         "every position of a product automaton is a configuration of its own: no row is shared, and each walks through"

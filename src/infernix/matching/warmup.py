@@ -29,7 +29,7 @@ NOTICE = "Compiling the matching kernels, once per installation: about half a mi
 _INT32, _INT64, _UINT8, _UINT32 = (np.zeros(0, kind) for kind in (np.int32, np.int64, np.uint8, np.uint32))
 _INT32_ROWS, _UINT8_ROWS = np.zeros((0, 0), np.int32), np.zeros((0, 0), np.uint8)
 _ARENA = (_INT32, _INT64)
-# More than half of all compilation: these kernels have most of what they call in common, so one process compiles them all.
+# More than half of all compilation. These kernels have most of what they call in common: one process compiles them all.
 # The arguments have the types that requests use.
 _STEPPING: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (advance, (*_ARENA, 0, _UINT8, 0, 0, 0, _UINT8_ROWS)),
