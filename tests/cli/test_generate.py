@@ -6,101 +6,28 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import infernix.engine
 from infernix.cli import exit_codes
 from infernix.cli.main import main
-from infernix.errors import ConstraintDeadEnd, InfernixError, InvalidGrammar, ModelLoadError, NonFiniteLogits
+from infernix.errors import (
+    ConstraintDeadEnd,
+    InfernixError,
+    InvalidGrammar,
+    NonFiniteLogits,
+)
+from infernix.messages import ChatPrompt
 from infernix.options import OutputConstraint, RequestOptions, SamplingOptions
-from infernix.results import CacheAccess, ConstraintObservation, FinishReason, GenerationResult, GenerationTimings
-
-
-def observation(*, complete: bool = True, terminated: bool = True) -> ConstraintObservation:
-    return ConstraintObservation(
-        complete=complete,
-        terminated=terminated,
-        cache=CacheAccess.BUILT,
-        mask_positions=4,
-        prepare_seconds=0.0105,
-        mask_seconds=0.002,
-        matcher_seconds=0.0001,
-    )
-
-
-@dataclass
-class PlayedStream:
-    """Yields `pieces`; an exception among them is raised, an integer is a signal that the process sends itself."""
-
-    pieces: list[str | Exception | int]
-    finish_reason: FinishReason = FinishReason.STOP_TOKEN
-    constraint: ConstraintObservation | None = None
-    cancelled: bool = False
-
-    def __iter__(self) -> Iterator[str]:
-        for piece in self.pieces:
-            if isinstance(piece, Exception):
-                raise piece
-            if self.cancelled:
-                return
-            if isinstance(piece, int):
-                signal.raise_signal(piece)
-            else:
-                yield piece
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-    @property
-    def result(self) -> GenerationResult:
-        return GenerationResult(
-            text="".join(piece for piece in self.pieces if isinstance(piece, str)),
-            token_ids=(5, 6, 2),
-            num_prompt_tokens=7,
-            finish_reason=FinishReason.CANCELLED if self.cancelled else self.finish_reason,
-            constraint=self.constraint,
-            timings=GenerationTimings(0.0, 0.25, 0.5, 0.75),
-        )
-
-
-@dataclass
-class Stage:
-    """An engine whose next answer is `stream`; it remembers what it was asked."""
-
-    stream_played: PlayedStream | InfernixError = field(default_factory=lambda: PlayedStream(["ok"]))
-    loaded_with: dict[str, Any] = field(default_factory=dict)
-    asked: list[tuple[Any, RequestOptions]] = field(default_factory=list)
-
-    def load(self, model: str | None, **options: Any) -> Stage:
-        self.loaded_with = {"model": model, **options}
-        if model == "missing":
-            raise ModelLoadError("there is no model at missing")
-        options["progress"]("opening the model")
-        return self
-
-    def stream(self, prompt: Any, options: RequestOptions) -> PlayedStream:
-        self.asked.append((prompt, options))
-        if isinstance(self.stream_played, InfernixError):
-            raise self.stream_played
-        return self.stream_played
-
-
-@pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    stage = Stage()
-    monkeypatch.setattr(infernix.engine, "Engine", stage)
-    return stage
+from infernix.results import ConstraintObservation, FinishReason
+from support.played_engine import PlayedStream, Stage, observation
 
 
 def test_content_goes_to_standard_output_and_nothing_else_does(
     stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    stage.stream_played = PlayedStream(['{"na', 'me": "Zoë"}'], constraint=observation())
+    stage.answers[0] = PlayedStream(['{"na', 'me": "Zoë"}'], constraint=observation())
     assert main(["generate", "--prompt", "x", "--json-object"]) == exit_codes.SUCCESS
     output, errors = capfdbinary.readouterr()
     assert output == '{"name": "Zoë"}'.encode()
@@ -121,7 +48,7 @@ def test_the_request_is_what_the_flags_say(stage: Stage, tmp_path: Path) -> None
     assert main(["generate", "--messages", str(path), *flags, "--threads", "2", "--max-context", "64"]) == 0
     assert stage.asked == [
         (
-            messages,
+            ChatPrompt(messages),
             RequestOptions(
                 max_new_tokens=9, constraint=OutputConstraint.regex("a|b"), sampling=SamplingOptions.greedy()
             ),
@@ -160,7 +87,7 @@ def test_exit_code_says_whether_the_shape_was_reached(
     code: int,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    stage.stream_played = PlayedStream(["{"], finish_reason=reason, constraint=constraint)
+    stage.answers[0] = PlayedStream(["{"], finish_reason=reason, constraint=constraint)
     assert main(["generate", "--prompt", "x"]) == code
     errors = capfdbinary.readouterr().err.decode()
     assert f"finished:   {reason.value}: " in errors
@@ -177,13 +104,13 @@ def test_exit_code_says_whether_the_shape_was_reached(
 def test_a_refused_request(
     stage: Stage, error: InfernixError, code: int, message: str, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    stage.stream_played = error
+    stage.answers[0] = error
     assert main(["generate", "--prompt", "x"]) == code
     assert capfdbinary.readouterr() == (b"", b"opening the model\n" + message.encode())
 
 
 def test_an_error_in_the_middle_keeps_what_was_written(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    stage.stream_played = PlayedStream(["begun", ConstraintDeadEnd("nothing can follow")])
+    stage.answers[0] = PlayedStream(["begun", ConstraintDeadEnd("nothing can follow")])
     assert main(["generate", "--prompt", "x"]) == 2
     output, errors = capfdbinary.readouterr()
     assert output == b"begun"
@@ -232,7 +159,7 @@ def test_a_full_disk_is_one_line(
 
 def test_interrupt_ends_between_tokens_with_a_report(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    stage.stream_played = PlayedStream(["one", signal.SIGINT, "two"])
+    stage.answers[0] = PlayedStream(["one", signal.SIGINT, "two"])
     assert main(["generate", "--prompt", "x"]) == exit_codes.INTERRUPTED
     output, errors = capfdbinary.readouterr()
     assert output == b"one"
@@ -241,8 +168,9 @@ def test_interrupt_ends_between_tokens_with_a_report(stage: Stage, capfdbinary: 
 
 
 def test_a_second_interrupt_ends_at_once(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    stage.stream_played = PlayedStream(["one", signal.SIGINT, "two"])
-    played = stage.stream_played
+    stage.answers[0] = PlayedStream(["one", signal.SIGINT, "two"])
+    played = stage.answers[0]
+    assert isinstance(played, PlayedStream)
     played.cancel = lambda: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
     assert main(["generate", "--prompt", "x"]) == exit_codes.INTERRUPTED
     assert capfdbinary.readouterr().err == b"opening the model\ninfernix: interrupted\n"

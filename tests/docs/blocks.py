@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -12,13 +12,17 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block; `output` is the text block that follows it at once, if one does."""
+    """A fenced block; `output` is the text block that follows it at once, if one does.
+
+    Of the word behind its language `stand-in` is known: the block runs with a model that is written down.
+    """
 
     page: Path
     line: int
     language: str
     lines: tuple[str, ...]
     output: tuple[str, ...] | None = None
+    has_stand_in: bool = False
 
     def __str__(self) -> str:
         return f"{self.page.name}:{self.line}"
@@ -42,15 +46,16 @@ def blocks(page: Path) -> list[Block]:
         if not line.startswith("```"):
             continue
         if not start:
-            start, language = number + 1, line[3:].strip()
+            start = number + 1
+            language, _, rest = line[3:].strip().partition(" ")
             continue
         body = tuple(lines[start:number])
         follows = found and not any(text.strip() for text in lines[last_end + 1 : start - 1])
         if language == "text" and follows and found[-1].language == "python":
             python = found.pop()
-            found.append(Block(page, python.line, "python", python.lines, output=body))
+            found.append(replace(python, output=body))
         else:
-            found.append(Block(page, start, language, body))
+            found.append(Block(page, start, language, body, has_stand_in=rest == "stand-in"))
         start, last_end = 0, number
     assert not start, f"{page.name}: the fence of line {start} is not closed"
     return found

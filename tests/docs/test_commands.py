@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+import infernix.engine.engine
 import infernix.models
 from docs.blocks import PAGES, ROOT, Block, Command, blocks, commands
+from docs.stand_in import STAND_IN, thinking_model
 from infernix.cli.main import main
 
 ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -29,13 +31,13 @@ open_model_once = functools.cache(infernix.models.open_model)
 
 @pytest.fixture(autouse=True)
 def at_the_project_root_with_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is opened once for all examples."""
+    """The model is opened once for all examples; one that thinks is a stand-in."""
     monkeypatch.chdir(ROOT)
 
     def open_model(model: Any, *, device: str, progress: Callable[[str], None] | None = None) -> Any:
-        return open_model_once(model, device="cpu")
+        return thinking_model() if model == STAND_IN else open_model_once(model, device="cpu")
 
-    monkeypatch.setattr(infernix.models, "open_model", open_model)
+    monkeypatch.setattr(infernix.engine.engine, "open_model", open_model)
 
 
 @pytest.mark.real_model
@@ -67,6 +69,11 @@ def test_a_python_block_prints_what_is_shown(block: Block, capsys: pytest.Captur
 def test_pages_have_examples() -> None:
     assert len(CONSOLE_BLOCKS) >= 10
     assert len(PYTHON_BLOCKS) >= 3
+
+
+def test_only_blocks_that_say_so_run_with_the_stand_in() -> None:
+    for block in CONSOLE_BLOCKS + PYTHON_BLOCKS:
+        assert block.has_stand_in == any(STAND_IN in line for line in block.lines), block
 
 
 def test_local_links_lead_somewhere() -> None:

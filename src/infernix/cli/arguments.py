@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from infernix.cli.files import InputFileError, display_name, read_text
+from infernix.cli.files import InputFileError, read_text
+from infernix.cli.report import print_progress
 from infernix.errors import InvalidOptions
 from infernix.options import OutputConstraint, SamplingOptions
 
+if TYPE_CHECKING:
+    from infernix.engine import Engine
+
 # Their value is the next argument whatever it looks like: an expression may well start with a dash.
-_TEXT_FLAGS = frozenset({"--prompt", "--regex", "--choice", "--ignore-keyword"})
+_TEXT_FLAGS = frozenset({"--prompt", "--system", "--regex", "--choice", "--ignore-keyword", "--stop", "--tool-choice"})
 
 _FLAG_OF_FIELD = {
     "max_new_tokens": "--max-new",
     "num_threads": "--threads",
     "ignore_keywords": "--ignore-keyword",
+    "parallel": "--no-parallel-tools",
+    "enforcement": "--tool-enforcement",
 }
 
 
@@ -84,12 +90,6 @@ def constraint_from(arguments: argparse.Namespace) -> OutputConstraint | None:
     return None
 
 
-def constraint_source(arguments: argparse.Namespace) -> str | None:
-    """What to call the file that the constraint is in; None if it is not in one."""
-    path = arguments.grammar_file or arguments.json_schema_file
-    return None if path is None else display_name(path)
-
-
 def flag_of(field: str) -> str:
     """The flag that sets an option."""
     return _FLAG_OF_FIELD.get(field, f"--{field.replace('_', '-')}")
@@ -107,6 +107,44 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--presence-penalty", metavar="X", type=float, action=Once, help="-2..2")
     group.add_argument("--frequency-penalty", metavar="X", type=float, action=Once, help="-2..2")
     group.add_argument("--seed", metavar="N", type=int, action=Once, help="same seed, same answer (default 0)")
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """How long an answer may be, and what else may end it."""
+    parser.add_argument(
+        "--max-new", metavar="N", type=int, action=Once, default=256, help="most new tokens (default 256)"
+    )
+    parser.add_argument(
+        "--stop",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="a text that ends the answer where it first comes, not with a constraint; repeat the flag",
+    )
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which model runs, and on what."""
+    parser.add_argument("--model", metavar="PATH", action=Once, help="a Hugging Face directory (default: embedded)")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), action=Once, default="auto", help="(default auto)")
+    parser.add_argument(
+        "--threads", metavar="N", type=int, action=Once, default=1, help="compute threads on a CPU (default 1)"
+    )
+    parser.add_argument("--max-context", metavar="N", type=int, action=Once, help="most tokens, prompt and answer")
+
+
+def load_engine(arguments: argparse.Namespace) -> Engine:
+    """The engine that the flags of `add_model_arguments` ask for."""
+    # Imported here, so that a wrong flag is answered at once: PyTorch takes seconds to load.
+    from infernix.engine import Engine
+
+    return Engine.load(
+        arguments.model,
+        device=arguments.device,
+        num_threads=arguments.threads,
+        max_context=arguments.max_context,
+        progress=print_progress,
+    )
 
 
 def sampling_from(arguments: argparse.Namespace) -> SamplingOptions:

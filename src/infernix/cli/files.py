@@ -49,28 +49,32 @@ def read_text(path: str) -> str:
 
 def read_json(path: str) -> Any:
     """The content as a JSON document."""
-    text = read_text(path)
+    return parse_json(read_text(path), display_name(path))
+
+
+def parse_json(text: str, name: str) -> Any:
+    """The document that `text` is; `name` is what messages call it."""
     try:
-        return json.loads(text, object_pairs_hook=_without_repetition)
+        return json.loads(text, object_pairs_hook=_without_repetition, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InputFileError(f"{display_name(path)} is not JSON: {error.msg.removesuffix(' at')} at {place}") from error
+        raise InputFileError(f"{name} is not JSON: {error.msg.removesuffix(' at')} at {place}") from error
     except RecursionError as error:
-        raise InputFileError(f"{display_name(path)} is nested too deeply") from error
+        raise InputFileError(f"{name} is nested too deeply") from error
     except ValueError as error:  # a name that comes twice, a number of thousands of digits
-        raise InputFileError(f"{display_name(path)} is not usable JSON: {error}") from error
+        raise InputFileError(f"{name} is not usable JSON: {error}") from error
 
 
 def read_messages(path: str) -> list[dict[str, Any]]:
     """A JSON list of objects: what is in them is the chat template's affair."""
     document = read_json(path)
     if not isinstance(document, list):
-        raise InputFileError(f"{display_name(path)}: expected a list of messages, got {_json_type(document)}")
+        raise InputFileError(f"{display_name(path)}: expected a list of messages, got {json_type(document)}")
     for index, message in enumerate(document):
         if not isinstance(message, dict):
             raise InputFileError(
                 f"{display_name(path)}: messages[{index}]: expected an object with role and content,"
-                f" got {_json_type(message)}"
+                f" got {json_type(message)}"
             )
     return document
 
@@ -84,6 +88,11 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return document
 
 
-def _json_type(value: object) -> str:
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"it holds {name}")
+
+
+def json_type(value: object) -> str:
+    """What messages call the type of a parsed value."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")

@@ -1,31 +1,41 @@
-"""`infernix generate`: one answer, content on standard output, everything else on standard error."""
+"""`infernix generate`: one answer, content and calls on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from infernix.cli import exit_codes
+from infernix.cli.answer import publish_answer
 from infernix.cli.arguments import (
     Once,
     add_constraint_arguments,
+    add_model_arguments,
+    add_output_arguments,
     add_sampling_arguments,
-    constraint_from,
+    load_engine,
     refuse_shared_input,
-    sampling_from,
+)
+from infernix.cli.chat_arguments import (
+    add_thinking_arguments,
+    add_tool_arguments,
+    options_from,
+    thinking_from,
+    tools_from,
 )
 from infernix.cli.files import read_messages
-from infernix.cli.report import print_progress, report_lines
-from infernix.options import RequestOptions
+from infernix.cli.report import report_lines
+from infernix.errors import InvalidOptions
+from infernix.messages import ChatPrompt
 from infernix.results import FinishReason, GenerationResult
+from infernix.tools import ToolDefinition
 
 if TYPE_CHECKING:
-    from infernix.engine.stream import GenerationStream
+    from infernix.engine.prompt import Prompt
+
+# Flags that say something about a chat, which a text to continue is not.
+_CHAT_FLAGS = ("tools", "thinking", "no_thinking", "thinking_budget", "show_reasoning", "continue_final")
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,10 +43,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "generate",
         help="generate an answer, in the shape of a constraint if one is given",
-        description="Generates one answer. Its text goes to standard output as it is, the report to standard error.",
+        description="Generates one answer. Its text goes to standard output as it is, and behind it the tool calls, one"
+        " JSON object a line; the report goes to standard error.",
         allow_abbrev=False,
     )
-    prompt = parser.add_argument_group("prompt (one of these)").add_mutually_exclusive_group(required=True)
+    group = parser.add_argument_group("prompt (--prompt or --messages)")
+    prompt = group.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", metavar="TEXT", action=Once, help="a text to continue, as it stands")
     prompt.add_argument(
         "--messages",
@@ -44,33 +56,33 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action=Once,
         help='a chat to answer: a JSON list of {"role", "content"} (\'-\': standard input)',
     )
+    group.add_argument(
+        "--continue-final", action="store_true", help="the chat's last message is the assistant's, and goes on"
+    )
     add_constraint_arguments(parser, required=False)
+    add_tool_arguments(parser)
+    add_thinking_arguments(parser)
     add_sampling_arguments(parser)
-    parser.add_argument(
-        "--max-new", metavar="N", type=int, action=Once, default=256, help="most new tokens (default 256)"
-    )
-    parser.add_argument("--model", metavar="PATH", action=Once, help="a Hugging Face directory (default: embedded)")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), action=Once, default="auto", help="(default auto)")
-    parser.add_argument(
-        "--threads", metavar="N", type=int, action=Once, default=1, help="compute threads on a CPU (default 1)"
-    )
-    parser.add_argument("--max-context", metavar="N", type=int, action=Once, help="most tokens, prompt and answer")
+    add_output_arguments(parser)
+    add_model_arguments(parser)
     parser.add_argument("--print-token-ids", action="store_true", help="list the new tokens' ids in the report")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Returns the exit code; what is wrong with the input is raised before the model is loaded where possible."""
-    refuse_shared_input(arguments.messages, arguments.grammar_file, arguments.json_schema_file)
-    options = RequestOptions(
-        max_new_tokens=arguments.max_new,
-        constraint=constraint_from(arguments),
-        sampling=sampling_from(arguments),
-    )
-    prompt = arguments.prompt if arguments.messages is None else read_messages(arguments.messages)
-    result = _generate(arguments, prompt, options)
+    refuse_shared_input(arguments.messages, arguments.grammar_file, arguments.json_schema_file, arguments.tools)
+    tools = tools_from(arguments)
+    options = options_from(arguments, tools)
+    prompt = _prompt(arguments, tools)
+    stream = load_engine(arguments).stream(prompt, options)
+    result = publish_answer(stream, ends_line=sys.stdout.isatty(), show_reasoning=arguments.show_reasoning)
     for line in report_lines(result, with_token_ids=arguments.print_token_ids):
         print(line, file=sys.stderr)
+    return _exit_code(result)
+
+
+def _exit_code(result: GenerationResult) -> int:
     if result.finish_reason is FinishReason.CANCELLED:
         return exit_codes.INTERRUPTED
     if result.constraint is not None and not result.constraint.complete:
@@ -78,38 +90,16 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_codes.SUCCESS
 
 
-def _generate(arguments: argparse.Namespace, prompt: Any, options: RequestOptions) -> GenerationResult:
-    # Imported here, so that a wrong flag is answered at once: PyTorch takes seconds to load.
-    from infernix.engine import Engine
-
-    engine = Engine.load(
-        arguments.model,
-        device=arguments.device,
-        num_threads=arguments.threads,
-        max_context=arguments.max_context,
-        progress=print_progress,
-    )
-    stream = engine.stream(prompt, options)
-    output = sys.stdout.buffer
-    with _cancelled_by_interrupt(stream):
-        for piece in stream:
-            output.write(piece.encode("utf-8"))
-            output.flush()
-    if sys.stdout.isatty():
-        print(flush=True)
-    return stream.result
-
-
-@contextmanager
-def _cancelled_by_interrupt(stream: GenerationStream) -> Iterator[None]:
-    """The first Ctrl-C ends the generation between two tokens, so that a report can follow; the second ends all."""
-
-    def cancel(signal_number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, previous)
-        stream.cancel()
-
-    previous = signal.signal(signal.SIGINT, cancel)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def _prompt(arguments: argparse.Namespace, tools: tuple[ToolDefinition, ...]) -> Prompt:
+    if arguments.messages is not None:
+        return ChatPrompt(
+            read_messages(arguments.messages),
+            tools,
+            thinking=thinking_from(arguments),
+            continue_final=arguments.continue_final,
+        )
+    for field in _CHAT_FLAGS:
+        if getattr(arguments, field) is not None and getattr(arguments, field) is not False:
+            raise InvalidOptions("a text to continue (--prompt) is no chat", field=field)
+    text: str = arguments.prompt
+    return text

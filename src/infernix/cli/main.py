@@ -36,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     # Imported here, where Ctrl-C is answered: these modules are most of what a start takes.
-    from infernix.cli.arguments import bind_text_values, constraint_source, flag_of
+    from infernix.cli.arguments import bind_text_values, flag_of
     from infernix.cli.parser import build_parser
+    from infernix.cli.sources import constraint_source
 
     parsed = build_parser().parse_args(bind_text_values(arguments))
     if sys.stdout is None:
@@ -49,7 +50,7 @@ def _run(arguments: Sequence[str]) -> int:
         print(f"infernix: error: {flag_of(error.field)}: {error.reason}", file=sys.stderr)
         return exit_codes.BAD_INPUT
     except ConstraintError as error:
-        source = constraint_source(parsed)
+        source = constraint_source(parsed, error)
         print(f"infernix: error: {'' if source is None else f'{source}: '}{error}", file=sys.stderr)
         return exit_codes.BAD_INPUT
     sys.stdout.flush()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
-from infernix.cli import check, generate
+from infernix.cli import chat, check, generate
 
 _EXIT_CODES = """\
 exit codes:
   0    finished (check: accepted, and the text belongs to the language)
   1    an internal error (check --text: the text does not belong to the language)
-  2    a flag, a file, a model or a constraint that cannot be used
-  3    generate: a limit cut the answer before it had the shape that was asked for
+  2    a flag, a file, a model, a constraint or tools that cannot be used
+  3    generate, chat: a limit cut an answer before it had the shape that was asked for
   130  interrupted with Ctrl-C
 """
 
@@ -29,5 +29,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"infernix {version('infernix')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     generate.add_command(commands)
+    chat.add_command(commands)
     check.add_command(commands)
     return parser

@@ -19,6 +19,7 @@ from infernix.errors import EngineClosed, InvalidOptions
 from infernix.frontend.budget import OutputBudget
 from infernix.frontend.opening import OutputModel, open_session, refuse_loose_options
 from infernix.frontend.output_grammar import output_grammar
+from infernix.frontend.phases import StartingPhase
 from infernix.frontend.thinking import DEFAULT_FORCED_END, encode_forced_end
 from infernix.frontend.tools.selection import select_tools
 from infernix.models import LoadedModel, open_model
@@ -169,6 +170,10 @@ class Engine:
         policy = select_tools(
             prepared.tools, options.tool_choice, framing.tool_style, None if content is None else content.kind
         )
+        if prepared.phase is StartingPhase.RAW:
+            policy = None  # a text to continue has no tools, and a mark of a call in it is text
+            if options.thinking_budget is not None:
+                raise InvalidOptions("a text to continue has no thinking apart from the rest", field="thinking_budget")
         grammar = output_grammar(framing, prepared.phase, policy, content)
         if grammar is not None:
             refuse_loose_options(options)
