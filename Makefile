@@ -40,6 +40,11 @@ format: $(TEST_INSTALLED)
 
 conformance: $(TEST_INSTALLED)
 	@INFERNIX_CONFORMANCE_CASES=$(CASES) $(BIN)/python -m pytest tests/conformance tests/matching/test_against_recognizer.py
+	@$(BIN)/python -m tests.conformance.maskbench
+	@$(BIN)/python -m tests.conformance.suite
+	@$(BIN)/python -m tests.conformance.mutation
+	@$(BIN)/python -m tests.conformance.fuzz
+	@$(BIN)/python -m tests.conformance.walks
 
 bench: $(BENCH_INSTALLED)
 	@$(BIN)/python -m benchmarks.embedded_model
