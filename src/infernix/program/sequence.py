@@ -15,8 +15,8 @@ class PhysicalSequence:
     ledger              every accepted token, prompt included
     execution_frontier  how many of them the model has run over and keeps in `cache`
 
-    Between units the last accepted token of a generating sequence, the anchor, has not been run, and neither have forced
-    tokens directly before it.
+    Between units the last accepted token of a generating sequence, the anchor, has not been run, and neither have
+    forced tokens directly before it.
     """
 
     def __init__(self, prompt: Sequence[int], cache: SequenceCache, sampling: SamplingParameters) -> None:
