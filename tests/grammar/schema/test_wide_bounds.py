@@ -128,3 +128,18 @@ def test_other_wide_integers_are_refused(schema: str, pointer: str) -> None:
 def test_the_source_of_a_dictionary_may_have_wide_bounds() -> None:
     document: dict[str, Any] = {"type": "integer", "maximum": 2**64 - 1}
     check_language(json.dumps(document), [INT64_MAX], ["18446744073709551615"])
+
+
+@pytest.mark.parametrize("text", ["4.341841079180817e+16", "-9007199254740993.0", "9.2233720368547e18"])
+@pytest.mark.parametrize("keyword", HOLDS)
+def test_a_rounded_bound_among_exact_integers_is_refused(keyword: str, text: str) -> None:
+    # Read as binary64, the bound is another integer, and one that a 64-bit integer can be.
+    assert Fraction(text) != Fraction(float(text))
+    with pytest.raises(UnsupportedJsonSchema, match="changes its value") as refusal:
+        parse_json_schema(f'{{"type": "integer", "{keyword}": {text}}}')
+    assert refusal.value.pointer == f"/{keyword}"
+
+
+@pytest.mark.parametrize("text", ["9.007199254740994e15", "1e16", "1e22", "0.1", "9007199254740993"])
+def test_bounds_that_say_the_same_in_every_reading_are_taken(text: str) -> None:
+    parse_json_schema(f'{{"maximum": {text}}}')

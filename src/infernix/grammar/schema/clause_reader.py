@@ -35,6 +35,10 @@ _FIELDS = {
 }
 
 
+# Up to here binary64 holds every integer.
+_EXACT_INTEGERS = 2**53
+
+
 class ClauseReader:
     """Collects the clauses of the schema object `schema` at `place`, one checked keyword after the other."""
 
@@ -111,6 +115,11 @@ class ClauseReader:
                 return
             is_exclusive = self._schema.get(f"exclusive{keyword.capitalize()}") is True
         assert isinstance(value, JsonNumber)
+        exact = value.value
+        is_among_integers = exact is not None and _EXACT_INTEGERS < abs(exact) <= 2**63
+        # Integers are compared exactly here, and most parsers read this bound as the nearest binary64.
+        if is_among_integers and not value.is_plain_integer and exact != Fraction(float(value.text)):
+            raise UnsupportedJsonSchema(f"reading the number {value} as binary64 changes its value", place.pointer)
         wide = value.wide_integer
         bound = Bound(value.exact(place), is_exclusive) if wide is None else _wide_bound(wide, is_exclusive, name)
         self._append(name, LocatedBound(bound, place))

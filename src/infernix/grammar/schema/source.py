@@ -36,7 +36,7 @@ class JsonNumber:
         An integer without point and exponent must fit signed 64 bits. Other text must stand for the same number as
         the shortest text of its binary64 value: `0.1` does, `0.10000000000000001` and `1e400` do not.
         """
-        if self._is_plain_integer:
+        if self.is_plain_integer:
             if len(self.text) > _MAX_INTEGER_CHARACTERS or not INT64_MIN <= int(self.text) <= INT64_MAX:
                 return None
             return Fraction(int(self.text))
@@ -52,7 +52,7 @@ class JsonNumber:
         """`value`; UnsupportedJsonSchema at `place` where it is None."""
         value = self.value
         if value is None:
-            if self._is_plain_integer:
+            if self.is_plain_integer:
                 raise UnsupportedJsonSchema(f"the integer {self} is outside signed 64-bit", place.pointer)
             raise UnsupportedJsonSchema(f"reading the number {self} as binary64 changes its value", place.pointer)
         return value
@@ -63,12 +63,13 @@ class JsonNumber:
 
         Some parsers keep it exactly, others round it. None for all other numbers.
         """
-        if not self._is_plain_integer or self.value is not None or math.isinf(float(self.text)):
+        if not self.is_plain_integer or self.value is not None or math.isinf(float(self.text)):
             return None
         return int(self.text)
 
     @property
-    def _is_plain_integer(self) -> bool:
+    def is_plain_integer(self) -> bool:
+        """Whether it is written without point and exponent."""
         return self.text.lstrip("-").isdigit()
 
     def __str__(self) -> str:
