@@ -1,8 +1,8 @@
 """What is measured: grammars in the form that each engine takes, and texts that they must accept.
 
-Infernix compiles a case from its source wherever it can; what its schema compiler may not take yet goes through
-`benchmarks.lowering`, from the same document that the other engines get. The texts are what a model would plausibly
-write. A text of `outside` is not in the language: an engine that takes one solves an easier problem.
+Infernix compiles every case but the automaton from its source, the same document that the other engines get. The texts
+are what a model would plausibly write. A text of `outside` is not in the language: an engine that takes one solves an
+easier problem.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import texts
-from benchmarks.lowering import schema_grammar
 from benchmarks.shared_data import read_shared_data
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
@@ -77,9 +76,7 @@ def _object(properties: Schema, required: list[str] | None = None, *, additional
 STRING, INTEGER, NUMBER, BOOLEAN = ({"type": name} for name in ("string", "integer", "number", "boolean"))
 
 
-def _schema_case(
-    name: str, title: str, schema: Schema, values: list[Any], outside: list[Any], *, lowered_here: bool = False
-) -> Case:
+def _schema_case(name: str, title: str, schema: Schema, values: list[Any], outside: list[Any]) -> Case:
     """A case of JSON Schema. Values are written alternately on one line and indented."""
     source = json.dumps(schema)
 
@@ -88,11 +85,7 @@ def _schema_case(
             value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2 * (index % 2) or None)
         )
 
-    grammar = (
-        partial(schema_grammar, source)
-        if lowered_here
-        else partial(build_grammar, OutputConstraint.json_schema(source))
-    )
+    grammar = partial(build_grammar, OutputConstraint.json_schema(source))
     members, others = (tuple(written(*pair) for pair in enumerate(group)) for group in (values, outside))
     return Case(name, title, grammar, SourceKind.JSON_SCHEMA, source, members, others)
 
@@ -177,7 +170,7 @@ def string_pattern() -> Case:
     }
     schema = _object({name: _string(pattern=pattern) for name, pattern in patterns.items()})
     outside = [{**texts.PATTERNED[0], "sku": "no sku"}]
-    return _schema_case("string_pattern", "strings with patterns", schema, texts.PATTERNED, outside, lowered_here=True)
+    return _schema_case("string_pattern", "strings with patterns", schema, texts.PATTERNED, outside)
 
 
 def _max_length(name: str, maximum: int, values: list[Any]) -> Case:
@@ -209,7 +202,7 @@ def number_range() -> Case:
         {"lat": 40.7128, "lon": -74.006, "percent": 0.75, "count": 803},
     ]
     outside = [[{**rows[0], "lat": 90.5}]]
-    return _schema_case("number_range", "numbers in ranges", _array(point), [rows, rows], outside, lowered_here=True)
+    return _schema_case("number_range", "numbers in ranges", _array(point), [rows, rows], outside)
 
 
 def free_form_objects() -> Case:
@@ -234,7 +227,7 @@ def deep_any_of() -> Case:
         schema = {"$ref": "#/$defs/" + _define(schema)}
     schema = {**schema, "$defs": dict(_DEFINITIONS)}
     outside = [{"op": "or", "value": 1}]
-    return _schema_case("deep_any_of", "anyOf, 7 deep", schema, texts.EXPRESSIONS, outside, lowered_here=True)
+    return _schema_case("deep_any_of", "anyOf, 7 deep", schema, texts.EXPRESSIONS, outside)
 
 
 _DEFINITIONS: Schema = {}
@@ -373,7 +366,7 @@ def _tools(num_tools: int) -> Case:
     values: list[Any] = [calls[num_tools * part // 5] for part in range(5)]
     outside = [{"name": "launch_rocket", "arguments": {}}]
     title = f"union of {num_tools} tools"
-    return _schema_case(f"tools_{num_tools}", title, {"anyOf": branches}, values, outside, lowered_here=True)
+    return _schema_case(f"tools_{num_tools}", title, {"anyOf": branches}, values, outside)
 
 
 def tools_50() -> Case:

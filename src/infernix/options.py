@@ -263,11 +263,12 @@ def _check_stop_strings(stop: object) -> None:
     for text in stop:
         if not 1 <= len(text) <= MAX_STOP_STRING_CHARACTERS:
             raise InvalidOptions(f"a stop string has 1..{MAX_STOP_STRING_CHARACTERS} characters", field="stop")
-        if not _is_unicode(text):
+        if not is_unicode(text):
             raise InvalidOptions("a stop string is Unicode: it holds a lone surrogate", field="stop")
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether a string is free of lone surrogates, which UTF-8 cannot hold."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -36,6 +36,8 @@ class ToolDefinition:
         for label in ("name", "description", "parameters"):
             if not isinstance(getattr(self, label), str):
                 raise InvalidToolConstraint(f"a tool's {label} is text, not {type(getattr(self, label)).__name__}")
+            if any("\ud800" <= character <= "\udfff" for character in getattr(self, label)):
+                raise InvalidToolConstraint(f"a tool's {label} is no Unicode: it holds a lone surrogate")
         if not isinstance(self.strict, bool):
             raise InvalidToolConstraint("a tool's 'strict' is true or false")
         if not 1 <= len(self.name) <= MAX_TOOL_NAME_CHARACTERS:

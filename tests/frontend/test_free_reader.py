@@ -196,3 +196,11 @@ def test_regions_cost_linear_time() -> None:
 def read_bytes(data: bytes) -> tuple[list[ReadingEvent], FreeReader]:
     reader = FreeReader(TOOLS, XML_AS_TEXT, {})
     return reader.text(data) + reader.finish(is_complete=True), reader
+
+
+def test_half_of_a_surrogate_pair_in_arguments_within_a_string_is_content() -> None:
+    answer = '<tool_call>\n{"name": "f", "arguments": "{\\"a\\": \\"\\ud800\\"}"}\n</tool_call>'
+    content, reader = read(answer, JSON)
+    assert (content, reader.calls) == (answer, ())
+    assert reader.diagnostics is not None
+    assert reader.diagnostics.fallback is ToolFallback.MALFORMED_STRUCTURE

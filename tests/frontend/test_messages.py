@@ -72,7 +72,11 @@ def test_messages_pass_as_they_are() -> None:
         ),
         (
             {"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[" * 100000}]},
-            r"tool_calls\[0\]\.arguments: expected a JSON object",
+            r"tool_calls\[0\]\.arguments: nested too deeply",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [{"name": "f", "arguments": '{"a": NaN}'}]},
+            r"tool_calls\[0\]\.arguments: not usable JSON: NaN is not JSON",
         ),
         (
             {"role": "assistant", "tool_calls": [{"name": "f", "arguments": {"a": {1}}}]},

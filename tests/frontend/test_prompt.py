@@ -305,3 +305,14 @@ def test_tools_that_no_template_can_show() -> None:
     tokenizer = Tokenizer(byte_level(), eos_tokens=["<|end|>"])
     with pytest.raises(InvalidPrompt, match="shows no tools"):
         prepare_chat(ChatPrompt([USER], tools=(NOW,)), tokenizer, ChatTemplate("x", tokenizer), Framing())
+
+
+@pytest.mark.parametrize("depth", [600, 900, 1500, 100_000])
+@pytest.mark.parametrize("source", [XML, JSON])
+def test_nesting_that_is_too_deep_is_told(source: str, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    history = [USER, {"role": "assistant", "tool_calls": [{"name": "f", "arguments": f'{{"a": {deep}}}'}]}, USER]
+    with pytest.raises(InvalidPrompt, match=r"nested too deeply|RecursionError"):
+        prepare(source, history)
+    with pytest.raises((InvalidPrompt, InvalidToolConstraint), match=r"nested too deeply|recursion|RecursionError"):
+        prepare(source, [USER], tools=(ToolDefinition("f", parameters=f'{{"default": {deep}}}'),))

@@ -14,6 +14,7 @@ exit codes:
   2    a flag, a file, a model, a constraint or tools that cannot be used
   3    generate, chat: a limit cut an answer before it had the shape that was asked for
   130  interrupted with Ctrl-C
+  141  nobody reads standard output any more
 """
 
 

@@ -11,6 +11,7 @@ from infernix.frontend.framing import ToolStyle
 from infernix.frontend.json_text import json_type, object_members
 from infernix.frontend.tools.contract import ArgumentEncoding, ToolContract
 from infernix.frontend.values import NormalizedValue, normalized_value, string_value
+from infernix.options import is_unicode
 from infernix.results import ToolFallback
 
 _FUNCTION = re.compile(r"\s*+<function=([^>]*+)>")
@@ -101,7 +102,8 @@ def _read_json(text: str, tools: Mapping[str, ToolContract]) -> FreeCall | ToolF
     if json_type(arguments) == "string":
         arguments, was_recovered = json.loads(arguments), True
     given = object_members(arguments)
-    if given is None:
+    # A text within a text may spell half of a surrogate pair, which no UTF-8 can hold.
+    if given is None or not is_unicode(arguments):
         return ToolFallback.MALFORMED_STRUCTURE
     values: dict[str, tuple[str, str]] = {}
     for name, value in given:

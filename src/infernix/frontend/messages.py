@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from infernix.errors import InvalidPrompt
+from infernix.frontend.template_json import parse_json
 from infernix.messages import ROLES, Message
 from infernix.tools import ToolCall
 
@@ -118,10 +119,12 @@ def _checked_call(call: object, place: str) -> ToolCall:
             raise InvalidPrompt(f"{place}.arguments: cannot be written as JSON: {error}") from error
     text = _checked_text(arguments, f"{place}.arguments")
     try:
-        is_object = isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        is_object = False
-    if not is_object:
+        value = parse_json(text)
+    except ValueError as error:
+        raise InvalidPrompt(f"{place}.arguments: not usable JSON: {error}") from error
+    except RecursionError as error:
+        raise InvalidPrompt(f"{place}.arguments: nested too deeply") from error
+    if not isinstance(value, dict):
         raise InvalidPrompt(f"{place}.arguments: expected a JSON object")
     return ToolCall(name, text)
 

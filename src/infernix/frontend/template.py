@@ -42,12 +42,19 @@ class ChatTemplate:
         template = self._template_for(conversation)
         # One moment for all renderings, or a template that prints the time could render two texts.
         values = {**self._special_tokens, "strftime_now": datetime.datetime.now().strftime}
+        try:
+            pieces = self._pieces(template, values, conversation)
+        except RecursionError as error:
+            raise InvalidPrompt("the arguments of a call or the parameters of a tool are nested too deeply") from error
+        return self._tokenizer.encode_pieces(pieces)
+
+    def _pieces(
+        self, template: jinja2.Template, values: Mapping[str, Any], conversation: Conversation
+    ) -> list[TextPiece | int]:
         plain = render(template, {**values, **plain_values(conversation)})
         marks = Marks(self._tokenizer.control_spellings)
         pieces = self._pieces_by_marks(template, values, conversation, plain, marks)
-        if pieces is None:
-            pieces = self._pieces_if_inert(template, values, conversation, plain, marks)
-        return self._tokenizer.encode_pieces(pieces)
+        return self._pieces_if_inert(template, values, conversation, plain, marks) if pieces is None else pieces
 
     def _template_for(self, conversation: Conversation) -> jinja2.Template:
         if self._template is None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
 from infernix.matching.matcher import Matcher
-from infernix.options import ConstraintKind, OutputConstraint
+from infernix.options import ConstraintKind, OutputConstraint, is_unicode
 
 
 class GrammarSource(Protocol):
@@ -65,7 +65,7 @@ def constraint_key(constraint: OutputConstraint) -> bytes:
     texts: list[str] = [constraint.source, *sorted(constraint.ignore_keywords)]
     if constraint.kind is ConstraintKind.CHOICE:
         # Errors name entries by their place: with an entry that cannot be encoded, the order matters.
-        is_set = all(_can_be_encoded(text) for text in constraint.choices)
+        is_set = all(is_unicode(text) for text in constraint.choices)
         texts = sorted(set(constraint.choices)) if is_set else list(constraint.choices)
     return digest(constraint.kind, *texts)
 
@@ -78,7 +78,3 @@ def digest(*parts: str | bytes) -> bytes:
         sha.update(len(data).to_bytes(8, "little"))
         sha.update(data)
     return sha.digest()
-
-
-def _can_be_encoded(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
