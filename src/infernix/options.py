@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from infernix.errors import InvalidChoice, InvalidJsonSchema, InvalidOptions
-from infernix.tools import ToolChoice
+from infernix.tools import ToolChoice, is_unicode
 
 MAX_STOP_STRINGS = 16
 MAX_STOP_STRING_CHARACTERS = 1024
@@ -265,11 +265,6 @@ def _check_stop_strings(stop: object) -> None:
             raise InvalidOptions(f"a stop string has 1..{MAX_STOP_STRING_CHARACTERS} characters", field="stop")
         if not is_unicode(text):
             raise InvalidOptions("a stop string is Unicode: it holds a lone surrogate", field="stop")
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a string is free of lone surrogates, which UTF-8 cannot hold."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _check_number(name: str, value: float | None, low: float, high: float) -> None:

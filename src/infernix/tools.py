@@ -36,7 +36,7 @@ class ToolDefinition:
         for label in ("name", "description", "parameters"):
             if not isinstance(getattr(self, label), str):
                 raise InvalidToolConstraint(f"a tool's {label} is text, not {type(getattr(self, label)).__name__}")
-            if any("\ud800" <= character <= "\udfff" for character in getattr(self, label)):
+            if not is_unicode(getattr(self, label)):
                 raise InvalidToolConstraint(f"a tool's {label} is no Unicode: it holds a lone surrogate")
         if not isinstance(self.strict, bool):
             raise InvalidToolConstraint("a tool's 'strict' is true or false")
@@ -128,3 +128,8 @@ class ToolCallDelta:
     index: int
     name: str | None
     arguments: str
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string is free of lone surrogates, which UTF-8 cannot hold."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

@@ -11,8 +11,8 @@ from infernix.frontend.framing import ToolStyle
 from infernix.frontend.json_text import json_type, object_members
 from infernix.frontend.tools.contract import ArgumentEncoding, ToolContract
 from infernix.frontend.values import NormalizedValue, normalized_value, string_value
-from infernix.options import is_unicode
 from infernix.results import ToolFallback
+from infernix.tools import is_unicode
 
 _FUNCTION = re.compile(r"\s*+<function=([^>]*+)>")
 _PARAMETER = re.compile(r"\s*+<parameter=([^<>\r\n]++)>")

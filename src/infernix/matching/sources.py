@@ -10,7 +10,8 @@ from typing import Protocol
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
 from infernix.matching.matcher import Matcher
-from infernix.options import ConstraintKind, OutputConstraint, is_unicode
+from infernix.options import ConstraintKind, OutputConstraint
+from infernix.tools import is_unicode
 
 
 class GrammarSource(Protocol):
