@@ -6,6 +6,7 @@
     │   ├── InvalidPrompt             the prompt or a message cannot be rendered
     │   ├── ContextLengthExceeded     the prompt leaves no room for a single new token
     │   ├── ThinkingBudgetCapacity    the output budget has no room for the forced end of thinking
+    │   ├── CacheCapacityExceeded     the engine's memory for tokens does not hold the request, even alone
     │   └── ConstraintError           the output constraint is at fault
     │       ├── InvalidGrammar        GBNF text that cannot be read
     │       ├── InvalidRegex          a regular expression that cannot be read, or asks for an unsupported feature
@@ -18,18 +19,23 @@
     │       ├── ConstraintTooLarge    a named bound of the compiler or of the matcher was met
     │       └── ConstraintDeadEnd     no token of the vocabulary can continue the text
     ├── ModelLoadError                a model directory or a weight file cannot be used
-    ├── EngineClosed                  the engine was closed before the request was done
+    ├── EngineUnavailable             the engine cannot serve the request now, whatever is in it
+    │   ├── Overloaded                as many requests as the engine takes are under way
+    │   ├── QueueTimeout              the request's deadline passed before its turn came
+    │   └── EngineClosed              the engine was closed, or stopped, before the request was done
     └── InternalError                 a defect of the engine or of a model, never of the request
         └── NonFiniteLogits           the model produced no finite score for a legal token
 
 `code` is stable and meant for programs; `message` says what is wrong; the place is in the text and in its own
-attribute (`location` for texts, `pointer` for schemas, `index` for choices).
+attribute (`location` for texts, `pointer` for schemas, `index` for choices). `source` says whether the content
+constraint or the tools are at fault.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar
 
 
@@ -86,6 +92,12 @@ class ThinkingBudgetCapacity(RequestError):
     code = "thinking_budget_capacity_insufficient"
 
 
+class CacheCapacityExceeded(RequestError):
+    """The engine's memory for tokens does not hold the request, even with nothing else in it."""
+
+    code = "cache_capacity_exceeded"
+
+
 @dataclass(frozen=True, slots=True)
 class TextLocation:
     """A place in a source text: `line` and `column` count from 1, in code points; `line_text` is the whole line."""
@@ -119,10 +131,23 @@ def _visible(character: str) -> str:
     return "\ufffd" if unicodedata.category(character) in ("Cc", "Cs") else character
 
 
+class ConstraintSource(StrEnum):
+    """What a ConstraintError is about: the content constraint, or the tools and the choice among them."""
+
+    CONSTRAINT = "constraint"
+    TOOLS = "tools"
+
+
 class ConstraintError(RequestError):
-    """The output constraint cannot be used."""
+    """The output constraint cannot be used.
+
+    `source` is what it is about; `pointer` a JSON Pointer (RFC 6901) into the schema, or into the list of tools, "" for
+    the whole.
+    """
 
     code = "invalid_constraint"
+    source: ConstraintSource = ConstraintSource.CONSTRAINT
+    pointer: str = ""
 
 
 def _located(message: str, location: TextLocation) -> str:
@@ -189,6 +214,7 @@ class InvalidToolConstraint(ConstraintError):
     """Tools, or the choice among them, that cannot be used; `pointer` leads into the list of tools ("" for none)."""
 
     code = "invalid_tool_constraint"
+    source = ConstraintSource.TOOLS
 
     def __init__(self, message: str, pointer: str = "") -> None:
         super().__init__(f"{message} at {pointer}" if pointer else message)
@@ -219,8 +245,26 @@ class ModelLoadError(InfernixError):
     code = "model_load_error"
 
 
-class EngineClosed(InfernixError):
-    """The engine was closed before the request was done."""
+class EngineUnavailable(InfernixError):
+    """The engine cannot serve the request now; another time, or with another load, it may."""
+
+    code = "engine_unavailable"
+
+
+class Overloaded(EngineUnavailable):
+    """As many requests as the engine takes are under way."""
+
+    code = "server_overloaded"
+
+
+class QueueTimeout(EngineUnavailable):
+    """The request's deadline passed before its turn came."""
+
+    code = "request_queue_timeout"
+
+
+class EngineClosed(EngineUnavailable):
+    """The engine was closed, or stopped after failures, before the request was done."""
 
     code = "engine_closed"
 

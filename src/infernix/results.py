@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -52,6 +52,18 @@ class OutputDelta:
 
 PublishedDelta: TypeAlias = OutputDelta | ToolCallDelta
 """What a commit publishes: text, or a piece of a tool call."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationStarted:
+    """A request got its place on the model. Of its prompt's tokens, `num_reused_prompt_tokens` need not be run."""
+
+    num_prompt_tokens: int
+    num_reused_prompt_tokens: int
+
+
+GenerationEvent: TypeAlias = GenerationStarted | PublishedDelta
+"""What a request tells while it runs: that it started, once, and then all that is published, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,7 @@ class ConstraintObservation:
     complete     the committed text may end here under the constraint
     terminated   the end-of-sequence token was accepted: a normal constrained completion
     mask_positions   positions for which a legal set was computed
+    mask_upload_bytes   bytes of legal sets that committed units sent to the model's device; 0 where it is the CPU
     The seconds are CPU time of the host's own work: preparing (parsing, compiling or finding the grammar, making the
     matcher), filling masks, and advancing the matcher.
     """
@@ -126,16 +139,56 @@ class ConstraintObservation:
     mask_seconds: float
     matcher_seconds: float
     branch: OutputBranch = OutputBranch.UNDECIDED
+    mask_upload_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationTimings:
-    """Wall seconds: preparing the request, prefill (prompt to first token), decode (the tokens after it), and all."""
+    """Wall seconds of one request. The parts do not add up to the total: others run between this one's units.
+
+    prepare_seconds       rendering the prompt, and preparing the request (constraint included) on the calling thread
+    prefill_seconds       in units that ran its prompt, the draw of the first token included
+    decode_seconds        in the rounds after it that the request took part in, as long as they lasted
+    total_seconds         from the submission, with the prompt's own preparation, to the result
+    queue_seconds         ready and waiting for a place
+    prompt_wall_seconds   from the place to the first token; 0 where there is none
+    generation_wall_seconds   from the first token to the last
+    decode_share_seconds  `decode_seconds`, each round divided by the requests in it
+    paused_seconds        without a place, because another request needed the memory
+    replay_seconds        in units that ran tokens once more after a pause
+    first_token_seconds   from the submission to the first token; None where there is none
+    """
 
     prepare_seconds: float
     prefill_seconds: float
     decode_seconds: float
     total_seconds: float
+    queue_seconds: float = 0.0
+    prompt_wall_seconds: float = 0.0
+    generation_wall_seconds: float = 0.0
+    decode_share_seconds: float = 0.0
+    paused_seconds: float = 0.0
+    replay_seconds: float = 0.0
+    first_token_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingStatistics:
+    """How one request was moved about.
+
+    num_bypassed       requests that came later and got a place first
+    num_pauses         times that it lost its place to an older request's need of memory
+    num_snapshot_restores, num_replay_restores   how it came back: from a copy of its state, or by running it again
+    num_prefill_units, num_decode_rounds, num_control_units   units that it took part in
+    """
+
+    num_bypassed: int = 0
+    num_pauses: int = 0
+    num_snapshot_restores: int = 0
+    num_replay_restores: int = 0
+    num_prefill_units: int = 0
+    num_decode_rounds: int = 0
+    num_control_units: int = 0
 
 
 class _Validating(Protocol):
@@ -154,6 +207,8 @@ class GenerationResult:
     token, the end-of-sequence token included. `reasoning` is what the model thought before the content. `tool_calls`
     holds the completed calls, also where a limit cut the next one; `finish_reason` is why the output ended, whether
     there are calls or not. `thinking` is None for an answer without thinking, `tool_diagnostics` for one without tools.
+    `num_reused_prompt_tokens` of the prompt's tokens were known to the engine from earlier requests. `request_id` is
+    the engine's number for the request.
     """
 
     text: str
@@ -167,6 +222,9 @@ class GenerationResult:
     thinking: ThinkingStatistics | None = None
     tool_diagnostics: ToolDiagnostics | None = None
     matched_stop_string: str | None = None
+    num_reused_prompt_tokens: int = 0
+    scheduling: SchedulingStatistics = field(default_factory=SchedulingStatistics)
+    request_id: int = 0
 
     @property
     def num_generated_tokens(self) -> int:

@@ -15,6 +15,7 @@ from infernix.errors import (
     InvalidToolConstraint,
     UnsupportedJsonSchema,
 )
+from infernix.frontend.tools.selection import tool_error
 from infernix.messages import ChatPrompt
 from infernix.options import RequestOptions
 from infernix.results import FinishReason, ThinkingStatistics, ToolDiagnostics, ToolFallback
@@ -183,7 +184,7 @@ def test_a_choice_that_is_no_tool_is_refused(stage: Stage, chat: list[str], capf
 @pytest.mark.parametrize(
     ("error", "file"),
     [
-        (UnsupportedJsonSchema("tool 'f': the keyword", "/0/parameters/x"), "tools.json"),
+        (tool_error(UnsupportedJsonSchema("the keyword", "/x"), "f", 0), "tools.json"),
         (InvalidToolConstraint("the tool name 'f' comes twice", "/1/name"), "tools.json"),
         (InvalidToolConstraint("the text to continue holds a completed tool call"), None),
         (UnsupportedJsonSchema("the keyword", "/x"), "schema.json"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,22 +143,36 @@ def test_stop_strings_are_looked_for_in_what_the_model_says_only() -> None:
 
 def test_cancelling_inside_the_reasoning() -> None:
     engine = chat_engine(lambda _: preferring(CHAT.num_tokens, {A: 1.0}))
-    with engine.stream(ChatPrompt(USER), RequestOptions(constraint=OK_ONLY, thinking_budget=50)) as stream:
-        deltas = stream.deltas()
-        for _ in range(3):
-            next(deltas)
-    result = stream.result
-    assert (result.reasoning, result.text, result.finish_reason) == ("aaa", "", FinishReason.CANCELLED)
-    assert result.thinking == ThinkingStatistics(50, 3, 0)
+    prompt = engine.prepare(ChatPrompt(USER))
+    is_running, go_on = threading.Event(), threading.Event()
+
+    def script(so_far: tuple[int, ...]) -> ArrayLike:
+        if len(so_far) == len(prompt.tokens) + 3:
+            is_running.set()
+            assert go_on.wait(10)
+        return preferring(CHAT.num_tokens, {A: 1.0})
+
+    model: Any = engine._loaded.model
+    model.script = script
+    with engine.submit(prompt, RequestOptions(constraint=OK_ONLY, thinking_budget=50)) as handle:
+        assert is_running.wait(10)
+        handle.cancel()
+        go_on.set()
+        result = handle.wait()
+    assert (result.reasoning, result.text, result.finish_reason) == ("aaaa", "", FinishReason.CANCELLED)
+    assert result.thinking == ThinkingStatistics(50, 4, 0)
     assert result.constraint is not None
     assert (result.constraint.complete, result.constraint.branch) == (False, OutputBranch.UNDECIDED)
 
 
 def test_what_does_not_think_needs_no_budget() -> None:
     for framing, thinking in ((JSON_AS_TEXT, None), (None, False)):
-        options = {} if framing is None else {"framing": framing}
-        result = converse(wanting(OK), thinking=thinking, thinking_budget=0, max_new_tokens=5, **options)
+        options = {"max_new_tokens": 50} if framing is None else {"framing": framing, "max_new_tokens": 5}
+        result = converse(wanting(OK), thinking=thinking, thinking_budget=0, **options)
         assert (result.text, result.reasoning, result.thinking) == ("ok", "", None)
+    # Even behind a closed reasoning a free model may open another, and its budget needs room.
+    with pytest.raises(ThinkingBudgetCapacity):
+        converse(wanting(OK), thinking=False, thinking_budget=0, max_new_tokens=5)
 
 
 # Where there is nothing to switch or to bound

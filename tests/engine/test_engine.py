@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import weakref
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from infernix.errors import (
 )
 from infernix.options import RequestOptions, SamplingOptions, SamplingParameters
 from infernix.results import FinishReason
-from support.scripted_model import ScriptedCache, preferring, saying, scripted_loaded
+from support.scripted_model import preferring, saying, scripted_loaded
 from support.vocabularies import (
     EOS_IDS,
     PADDING,
@@ -209,24 +208,36 @@ def test_an_exception_of_the_model_fails_the_request_only() -> None:
     assert engine.generate([LETTER_A], RequestOptions(max_new_tokens=3)).text == "aaa"
 
 
-def test_a_closed_engine_takes_no_request() -> None:
-    with say(LETTER_A) as engine:
+def test_a_closed_engine_takes_no_request_and_ends_those_that_run() -> None:
+    is_running, go_on = threading.Event(), threading.Event()
+
+    def script(so_far: tuple[int, ...]) -> ArrayLike:
+        if len(so_far) == 2:
+            is_running.set()
+            assert go_on.wait(10)
+        return preferring(NUM_TOKENS, {LETTER_A: 1.0})
+
+    with engine_for(script) as engine:
         stream = engine.stream("a")
         assert next(stream) == "a"
+        assert is_running.wait(10)
+        threading.Timer(0.01, go_on.set).start()
     with pytest.raises(EngineClosed):
         engine.generate("a")
+    assert not engine.is_available
     with pytest.raises(EngineClosed):
-        next(stream)
+        "".join(stream)
     with pytest.raises(EngineClosed):
         _ = stream.result
 
 
-def test_a_stream_can_be_cancelled_after_its_engine_is_closed() -> None:
-    engine = say(LETTER_A)
-    with engine.stream("a") as stream:
-        next(stream)
-        engine.close()
-    assert stream.result.finish_reason is FinishReason.CANCELLED
+def test_closing_keeps_what_was_done_before() -> None:
+    engine = say(LETTER_A, EOS)
+    stream = engine.stream("a")
+    assert list(stream) == ["a"]
+    engine.close()
+    engine.close()
+    assert stream.result.finish_reason is FinishReason.STOP_TOKEN
 
 
 # Several at once
@@ -274,29 +285,30 @@ def test_units_never_overlap() -> None:
 
 @pytest.mark.parametrize("end", ["stop", "cancel", "error"])
 def test_the_models_memory_is_given_back_at_every_end(end: str) -> None:
+    go_on = threading.Event()
+
     def script(so_far: tuple[int, ...]) -> ArrayLike:
+        assert len(so_far) < 3 or go_on.wait(10)
         if len(so_far) == 3 and end == "error":
             return np.full(NUM_TOKENS, np.nan)
         return preferring(NUM_TOKENS, {EOS if len(so_far) == 3 and end == "stop" else LETTER_A: 1.0})
 
     loaded = scripted_loaded(script, VOCABULARY)
-    caches: list[weakref.ref[ScriptedCache]] = []
-
-    def new_cache(max_tokens: int) -> ScriptedCache:
-        cache = ScriptedCache(max_tokens)
-        caches.append(weakref.ref(cache))
-        return cache
-
-    loaded.model.new_cache = new_cache
-    stream = Engine(loaded).stream("a")
+    engine = Engine(loaded)
+    stream = engine.stream("a")
     assert [next(stream), next(stream)] == ["a", "a"]
-    assert caches[0]() is not None
+    [cache] = loaded.model.caches
+    assert cache.pool.num_held > 0
     if end == "cancel":
-        stream.close()
-    else:
+        stream.cancel()
+    go_on.set()
+    if end != "cancel":
         with contextlib.suppress(NonFiniteLogits):
             assert list(stream) == []
-    assert caches[0]() is None
+    stream.close()
+    assert cache.pool.num_held == cache.num_tokens == 0
+    statistics = engine.statistics()
+    assert (statistics.num_running, statistics.num_outstanding) == (0, 0)
 
 
 def test_timings_are_parts_of_the_total() -> None:
@@ -318,17 +330,12 @@ def test_options_and_numbers_of_another_kind_are_refused() -> None:
             Engine(loaded, max_context=asked)  # type: ignore[arg-type]
 
 
-def test_a_cache_that_does_not_fit_in_memory_is_the_requests_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_does_not_fit_in_memory_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = scripted_loaded(saying([LETTER_A, EOS], 1, NUM_TOKENS), VOCABULARY)
-    engine = Engine(loaded)
 
-    def refuse(max_tokens: int) -> Any:
+    def refuse(num_positions: int, num_sequences: int) -> Any:
         raise RuntimeError("not enough memory\nframes")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(loaded.model, "new_cache", refuse)
-        with pytest.raises(
-            InvalidOptions, match=r"no memory for the keys and values of 5 tokens.*: not enough memory$"
-        ):
-            engine.generate([1], RequestOptions(max_new_tokens=5))
-    assert engine.generate([1]).text == "a"
+    monkeypatch.setattr(loaded.model, "new_pool", refuse)
+    with pytest.raises(InvalidOptions, match=r"^cache_tokens: there is no memory for 256 tokens: not enough memory$"):
+        Engine(loaded)

@@ -112,8 +112,8 @@ def test_the_kernels_tell_their_progress_like_the_model(opened: list[Any], monke
     lines: list[str] = []
     monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: progress("compiling"))
     engine = Engine.load("somewhere", progress=lines.append)
-    assert engine._warm_up is not None
-    engine._warm_up.join()
+    assert engine._compiler_source.warm_up is not None
+    engine._compiler_source.warm_up.join()
     assert lines == ["compiling"]
     ((_, options),) = opened
     assert options["progress"] == lines.append
@@ -125,6 +125,6 @@ def test_a_warm_up_that_fails_is_silent(opened: list[Any], monkeypatch: pytest.M
 
     monkeypatch.setattr(infernix.matching, "warm_kernels", fail)  # pytest turns an exception in a thread into an error
     engine = Engine.load("somewhere")
-    assert engine._warm_up is not None
-    engine._warm_up.join()
+    assert engine._compiler_source.warm_up is not None
+    engine._compiler_source.warm_up.join()
     assert engine.generate("ok").text == "ok"

@@ -52,12 +52,13 @@ def test_a_wrong_request_fails_when_the_stream_is_made() -> None:
         say(LETTER_A).stream("")
 
 
-def test_nothing_runs_before_the_first_piece_is_asked_for() -> None:
+def test_a_stream_that_nobody_reads_runs_to_its_end() -> None:
     loaded = scripted_loaded(saying([LETTER_A], 1, NUM_TOKENS), VOCABULARY)
-    stream = Engine(loaded).stream("a")
-    assert loaded.model.units == []
-    next(stream)
-    assert loaded.model.units == [1]
+    engine = Engine(loaded, max_concurrency=1)
+    stream = engine.stream("a", RequestOptions(max_new_tokens=3))
+    engine.generate("a", RequestOptions(max_new_tokens=1))  # has its turn after the stream
+    assert loaded.model.units == [1] * 4
+    assert list(stream) == ["a"] * 3
 
 
 def test_there_is_no_result_before_the_end() -> None:
@@ -69,21 +70,39 @@ def test_there_is_no_result_before_the_end() -> None:
     assert stream.result.text == "aa"
 
 
+def held_back(num_tokens: int) -> tuple[Engine, threading.Event]:
+    """An engine that says "a" so many times at once, and again only after the event."""
+    go_on = threading.Event()
+
+    def script(so_far: tuple[int, ...]) -> ArrayLike:
+        assert len(so_far) <= num_tokens or go_on.wait(10)
+        return preferring(NUM_TOKENS, {LETTER_A: 1.0})
+
+    return Engine(scripted_loaded(script, VOCABULARY)), go_on
+
+
 def test_cancelling_between_pieces() -> None:
-    stream = say(LETTER_A).stream("a")
+    engine, go_on = held_back(2)
+    stream = engine.stream("a")
     assert [next(stream), next(stream)] == ["a", "a"]
     stream.cancel()
-    assert list(stream) == []
+    go_on.set()
+    # A unit that was running is committed, no other is begun.
+    rest = "".join(stream)
+    assert rest in ("", "a")
     result = stream.result
-    assert (result.text, result.token_ids, result.finish_reason) == ("aa", (LETTER_A,) * 2, FinishReason.CANCELLED)
+    assert (result.text, result.finish_reason) == ("aa" + rest, FinishReason.CANCELLED)
+    assert result.token_ids == (LETTER_A,) * len(result.text)
 
 
 def test_a_cancelled_stream_has_a_result_without_being_read_on() -> None:
-    loaded = scripted_loaded(saying([LETTER_A], 1, NUM_TOKENS), VOCABULARY)
-    stream = Engine(loaded).stream("a")
+    engine, go_on = held_back(0)
+    stream = engine.stream("a")
     stream.cancel()
-    assert (stream.result.text, stream.result.finish_reason) == ("", FinishReason.CANCELLED)
-    assert loaded.model.units == []
+    go_on.set()
+    assert stream.result.finish_reason is FinishReason.CANCELLED
+    assert stream.result.text == "".join(stream)
+    assert stream.result.text in ("", "a")
 
 
 def test_cancelling_after_the_end_changes_nothing() -> None:
@@ -94,19 +113,34 @@ def test_cancelling_after_the_end_changes_nothing() -> None:
 
 
 def test_cancelling_inside_a_character() -> None:
-    stream = say(LETTER_A, HALF, HALF).stream("a")
+    is_running, go_on = threading.Event(), threading.Event()
+    wants = [LETTER_A, HALF, HALF]
+
+    def script(so_far: tuple[int, ...]) -> ArrayLike:
+        if len(so_far) == 3:
+            is_running.set()
+            assert go_on.wait(10)
+        return preferring(NUM_TOKENS, {wants[len(so_far) - 1]: 1.0})
+
+    stream = Engine(scripted_loaded(script, VOCABULARY)).stream("a")
     assert next(stream) == "a"
-    assert next(stream) == "\ufffd"  # the second half shows that the first belongs to nothing
+    assert is_running.wait(10)
     stream.cancel()
-    assert list(stream) == ["\ufffd"]
+    go_on.set()
+    # The second half shows that the first belongs to nothing, and the end that the second does not either.
+    assert list(stream) == ["\ufffd", "\ufffd"]
     assert stream.result.text == "a\ufffd\ufffd"
+    assert stream.result.finish_reason is FinishReason.CANCELLED
 
 
 def test_leaving_the_block_cancels() -> None:
-    with say(LETTER_A).stream("a") as stream:
+    engine, go_on = held_back(1)
+    with engine.stream("a") as stream:
         for _ in stream:
             break
-    assert (stream.result.text, stream.result.finish_reason) == ("a", FinishReason.CANCELLED)
+        threading.Timer(0.01, go_on.set).start()
+    assert stream.result.finish_reason is FinishReason.CANCELLED
+    assert stream.result.text in ("a", "aa")
 
 
 def test_leaving_the_block_after_the_end_does_not() -> None:

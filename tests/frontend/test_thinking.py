@@ -129,9 +129,22 @@ def test_there_has_to_be_room_for_the_end_and_an_answer(budget: int | None, num_
         thinking_session(budget, num_tokens)
 
 
-def test_a_budget_binds_only_an_answer_that_begins_inside_thinking() -> None:
-    session = chat_session(phase=StartingPhase.CONTENT, num_tokens=1, thinking_budget=0)
-    assert session.pending_control_tokens == ()
+@pytest.mark.parametrize(
+    ("num_tokens", "fits"), [(5 + 2 + len(FORCED_END), True), (5 + 1 + len(FORCED_END), False), (6, True)]
+)
+def test_there_has_to_be_room_also_where_the_model_may_open_its_reasoning(num_tokens: int, fits: bool) -> None:
+    if fits:
+        chat_session(num_tokens=num_tokens, thinking_budget=5)
+        return
+    with pytest.raises(ThinkingBudgetCapacity, match=f"at least {5 + 2 + len(FORCED_END)} are needed"):
+        chat_session(num_tokens=num_tokens, thinking_budget=5)
+
+
+@pytest.mark.parametrize("continuation", [None, "so"])
+def test_a_budget_binds_no_answer_that_cannot_think(continuation: str | None) -> None:
+    state = grammar_state(ir.Literal(b"ok")) if continuation is None else None
+    session = chat_session(num_tokens=1, thinking_budget=0, state=state, continuation=continuation)
+    assert (session.pending_control_tokens, session.num_model_tokens_allowed(9)) == ((), 1)
     assert session.thinking_statistics is None
 
 
@@ -240,13 +253,21 @@ def test_the_total_limit_wins(reason: FinishReason) -> None:
     assert session.thinking_statistics == ThinkingStatistics(2, 2, 0)
 
 
-def test_reasoning_that_the_model_opened_late_is_not_cut_where_no_answer_would_fit() -> None:
-    session = chat_session(num_tokens=3, thinking_budget=1)
-    commit(session, THINK_OPEN, A)
-    assert (session.pending_control_tokens, session.num_model_tokens_allowed(9)) == ((), 1)
-    commit(session, A)
-    assert (session.reasoning, session.finish_reason) == ("aa", FinishReason.OUTPUT_LIMIT)
-    assert session.thinking_statistics == ThinkingStatistics(1, 2, 0)
+@pytest.mark.parametrize("budget", [0, 2])
+def test_a_round_that_opens_the_reasoning_ends_with_its_budget(budget: int) -> None:
+    session = chat_session(thinking_budget=budget)
+    assert session.num_model_tokens_allowed(9) == budget + 1
+    with pytest.raises(ValueError, match="left to think"):
+        session.preview_model([THINK_OPEN] + [A] * (budget + 1))
+    commit(session, THINK_OPEN, *[A] * budget)
+    assert session.pending_control_tokens == FORCED_END
+    assert session.thinking_statistics == ThinkingStatistics(budget, budget, 0)
+
+
+def test_a_round_that_could_have_opened_the_reasoning_leaves_the_next_one_free() -> None:
+    session = chat_session(thinking_budget=2)
+    commit(session, A, A, A)
+    assert (session.num_model_tokens_allowed(9), session.thinking_statistics) == (9, None)
 
 
 def test_a_grammar_that_does_not_take_the_end_is_an_internal_error() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from infernix.models.cache import KVCache
 from infernix.models.llama import LlamaModel
 from models.tiny import VOCAB_SIZE, load, reference_logits, tiny_model
 
@@ -120,15 +119,3 @@ def test_impossible_rows_are_refused(model: LlamaModel, token_ids: list[int], ro
 def test_cache_size_is_bounded_by_the_context(model: LlamaModel, max_tokens: int) -> None:
     with pytest.raises(ValueError, match=r"outside 1\.\.512"):
         model.new_cache(max_tokens)
-
-
-def test_cache_counts() -> None:
-    cache = KVCache(2, 1, 5, 4)
-    cache.advance(3)
-    with pytest.raises(ValueError, match="no room for 3 tokens"):
-        cache.advance(3)
-    with pytest.raises(ValueError, match="cannot keep 4 of 3"):
-        cache.truncate(4)
-    cache.truncate(1)
-    assert cache.num_tokens == 1
-    assert [tuple(keys.shape) for keys, _ in cache.layers] == [(1, 5, 4), (1, 5, 4)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from frontend.tokenizer_files import byte_level
 
 from infernix.errors import InvalidPrompt, ModelLoadError
 from infernix.models import open_model
+from infernix.models.linear import MatrixFormat
+from infernix.models.loading import _choose_dtype
 from models.tiny import reference_logits, tiny_model
 from support.rendering import rendered
 
@@ -66,11 +69,28 @@ def test_sharded_directory_gives_the_same_logits(directory: Path) -> None:
 
 
 def test_number_format_can_be_chosen(directory: Path) -> None:
-    exact, half = open_model(directory).model, open_model(directory, dtype="bfloat16").model
-    logits = [model.forward([1, 2, 3], model.new_cache(3)) for model in (exact, half)]
-    assert not torch.equal(*logits)
-    with pytest.raises(ValueError, match="dtype 'int8' is not one of auto, float32"):
-        open_model(directory, dtype="int8")
+    tokens = list(range(1, 41))
+
+    def logits(dtype: str) -> torch.Tensor:
+        model = open_model(directory, dtype=dtype).model
+        return model.forward(tokens, model.new_cache(40), 40)
+
+    exact = logits("auto")
+    assert torch.equal(logits("float32"), exact)
+    for dtype, tolerance in {"bfloat16": 0.05, "float16": 0.002, "int8": 0.1}.items():
+        difference = (logits(dtype) - exact).std() / exact.std()
+        assert 0.0 < difference < tolerance, dtype
+    with pytest.raises(ValueError, match="dtype 'int4' is not one of auto, float32, bfloat16, float16, int8"):
+        open_model(directory, dtype="int4")
+
+
+def test_on_a_gpu_formats_are_those_of_everything() -> None:
+    config = SimpleNamespace(stored_dtype="bfloat16")
+    gpu = torch.device("cuda")
+    assert _choose_dtype("auto", gpu, config) == (torch.bfloat16, MatrixFormat.OWN)  # type: ignore[arg-type]
+    assert _choose_dtype("float16", gpu, config) == (torch.float16, MatrixFormat.OWN)  # type: ignore[arg-type]
+    with pytest.raises(ModelLoadError, match="'int8' is for CPUs, not for cuda"):
+        _choose_dtype("int8", gpu, config)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,49 +1,26 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
 
 from infernix.matching.vocabulary import TokenClass
+from infernix.ops.acceptance import RowFailure
 from infernix.ops.random import Purpose, uniform
 from infernix.ops.reference import target_distribution
 from infernix.options import SamplingParameters
-from infernix.program.pending import PendingBatch, PendingRowFailure, RowDecision
+from infernix.program.pending import PendingBatch, RowDecision
 from infernix.program.program import Program
 from infernix.program.sequence import PhysicalSequence
-from support.mask_words import mask_words
 from support.scripted_model import ScriptedModel, preferring, saying
-from support.vocabularies import EOS_IDS, PADDING, nasty_vocabulary
+from support.scripted_program import GO_ON, NUM_LOGITS, VOCABULARY, FixedMask, spread
+from support.vocabularies import EOS_IDS, PADDING
 
-VOCABULARY = nasty_vocabulary()
-NUM_LOGITS = 64  # wider than the vocabulary's 50
 GREEDY = SamplingParameters(temperature=0.0)
-GO_ON = RowDecision(num_accepted=1, is_terminal=False)
 PROMPT = [1, 2, 3, 4, 5]
-
-
-class FixedMask:
-    """Legal ids that do not change; `num_fills` counts how often they were asked for."""
-
-    def __init__(self, ids: Sequence[int]) -> None:
-        self._row = mask_words(ids, VOCABULARY.num_tokens)
-        self.num_fills = 0
-
-    def fill_mask(self, words: NDArray[np.int32]) -> bool:
-        self.num_fills += 1
-        words[:] = self._row
-        return bool(self._row.any())
 
 
 def program_for(model: ScriptedModel, chunk: int = 512) -> Program:
     return Program(model, VOCABULARY, prefill_chunk_tokens=chunk)
-
-
-def spread(so_far: tuple[int, ...]) -> ArrayLike:
-    """Logits that depend on every token so far."""
-    return np.random.default_rng(list(so_far)).standard_normal(NUM_LOGITS)
 
 
 def prefill(program: Program, sequence: PhysicalSequence, mask: FixedMask | None = None) -> PendingBatch:
@@ -189,7 +166,7 @@ def test_a_dead_end_costs_no_forward_pass_and_commits_nothing() -> None:
     sequence = program.start(PROMPT, 3, GREEDY)
     program.commit(prefill(program, sequence), [GO_ON])
     batch = program.decode(sequence, FixedMask([]))
-    assert (batch.rows[0].tokens, batch.rows[0].failure) == ((), PendingRowFailure.DEAD_END)
+    assert (batch.rows[0].tokens, batch.rows[0].failure) == ((), RowFailure.DEAD_END)
     assert model.units == [5]
     with pytest.raises(ValueError, match="suit"):
         program.commit(batch, [GO_ON])
@@ -204,7 +181,7 @@ def test_broken_logits_are_a_failure_of_their_own(bad: float, sampling: Sampling
     program = program_for(ScriptedModel(lambda _: np.full(NUM_LOGITS, bad), NUM_LOGITS))
     for mask in (None, FixedMask([3, 4])):
         batch = prefill(program, program.start(PROMPT, 3, sampling), mask)
-        assert (batch.rows[0].tokens, batch.rows[0].failure) == ((), PendingRowFailure.NON_FINITE_LOGITS)
+        assert (batch.rows[0].tokens, batch.rows[0].failure) == ((), RowFailure.NON_FINITE_LOGITS)
 
 
 def test_free_output_has_text_control_and_end_tokens_but_no_padding() -> None:

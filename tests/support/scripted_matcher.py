@@ -53,9 +53,10 @@ class ScriptedMatcher:
     def look_ahead(self, drafts: Sequence[int], rows: NDArray[np.int32]) -> LookAhead:
         assert self._before_preview is None, "masks were asked for during a preview"
         before = self._text, self._is_terminated
-        num_ready = 0
+        num_ready = dead_positions = 0
         for position in range(len(drafts) + 1):
             if not self.fill(rows[position]):
+                dead_positions = 1 << position
                 break
             num_ready += 1
             if position == len(drafts) or drafts[position] in self._vocabulary.eos_ids:
@@ -64,7 +65,7 @@ class ScriptedMatcher:
                 break
             self._text += self._vocabulary.token_bytes[drafts[position]]
         self._text, self._is_terminated = before
-        return LookAhead(num_ready, 0)
+        return LookAhead(num_ready, dead_positions)
 
     def accept_bytes(self, data: bytes) -> bool:
         extended = self._text + data

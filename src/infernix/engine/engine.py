@@ -1,33 +1,38 @@
-"""The engine: one model, and requests that take turns on it."""
+"""The engine: one model, and many requests on it at once."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-import time
+import weakref
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
 import torch
 
 from infernix.engine.constraints import ConstraintCompiler, ConstraintService
-from infernix.engine.prompt import Prompt, prepare_prompt
-from infernix.engine.run import GenerationRun, PreparedRequest
+from infernix.engine.core import EngineCore
+from infernix.engine.handle import GenerationHandle
+from infernix.engine.limits import CoreLimits, check_integer, checked_limits, context_and_cache
+from infernix.engine.preparation import Preparation
+from infernix.engine.prompt import Prompt
+from infernix.engine.request_log import RequestLog
+from infernix.engine.statistics import EngineStatistics
 from infernix.engine.stream import GenerationStream
-from infernix.errors import EngineClosed, InvalidOptions
-from infernix.frontend.budget import OutputBudget
-from infernix.frontend.opening import OutputModel, open_session, refuse_loose_options
-from infernix.frontend.output_grammar import output_grammar
-from infernix.frontend.phases import StartingPhase
+from infernix.engine.worker import Worker
+from infernix.errors import InvalidOptions
+from infernix.frontend.prompt import PreparedPrompt
 from infernix.frontend.thinking import DEFAULT_FORCED_END, encode_forced_end
-from infernix.frontend.tools.selection import select_tools
+from infernix.matching.vocabulary import Vocabulary
 from infernix.models import LoadedModel, open_model
-from infernix.options import RequestOptions, resolve_sampling, shown_value
+from infernix.options import RequestOptions, SamplingParameters, shown_value
 from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
-from infernix.results import GenerationResult, PublishedDelta
+from infernix.results import GenerationResult
 
 DEFAULT_GRAMMAR_CACHE_BYTES = 256 << 20
+DEFAULT_LIMITS = CoreLimits()
 # Far above any use, and far below what an operating system refuses, which PyTorch answers with a crash.
 MAX_THREADS = 1024
 
@@ -35,37 +40,86 @@ MAX_THREADS = 1024
 class Engine:
     """Generates text with one model. All methods may be called from any thread.
 
-    A request is prepared on the calling thread, its constraint compiled there, without holding up the others. The
-    model then runs one unit (a chunk of a prompt, or one new token) at a time, and requests take turns unit by unit.
-    What a request gets does not depend on what else runs.
+    A request is prepared on the calling thread, its constraint compiled there, without holding up the others. One
+    worker thread runs all of them together: at most `max_concurrency` have a place, a round gives each a token, and the
+    chunks of prompts come between rounds. What a request gets does not depend on what else runs, but for the rounding
+    of a model whose numbers change a little with the number of rows beside it.
     """
 
     def __init__(
         self,
         loaded: LoadedModel,
         *,
+        max_concurrency: int = DEFAULT_LIMITS.max_concurrency,
+        max_pending_requests: int = DEFAULT_LIMITS.max_pending_requests,
+        pending_timeout_seconds: float = DEFAULT_LIMITS.pending_timeout_seconds,
         max_context: int | None = None,
+        cache_tokens: int | None = None,
+        snapshot_bytes: int = DEFAULT_LIMITS.snapshot_bytes,
+        max_cached_prefixes: int = DEFAULT_LIMITS.max_cached_prefixes,
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
         compiler: ConstraintCompiler | None = None,
         thinking_end: str = DEFAULT_FORCED_END,
+        request_log: RequestLog | None = None,
     ) -> None:
-        """`max_context` (tokens) may be less than the model's; None: the model's. `compiler` may be shared by engines
-        with the same vocabulary; None: one of its own, made for the first constrained request. `thinking_end` is the
-        text that ends a model's thinking when its budget is used up. Raises InvalidOptions for a number out of range
-        and for a text that the tokenizer does not keep.
+        """What is fixed at the start:
+
+        max_concurrency           requests that run together, 1..64
+        max_pending_requests      requests beyond them that may wait; one more is Overloaded
+        pending_timeout_seconds   how long a request may wait for a place; then it is a QueueTimeout
+        max_context               tokens of a prompt and its output, at most the model's; None: as many as the model and
+                                  `cache_tokens` allow
+        cache_tokens              tokens that there is memory for in all; None: for as many full requests as can run,
+                                  up to 32768 tokens or one `max_context`
+        snapshot_bytes            host memory for the state of paused requests; those beyond it are run again
+        max_cached_prefixes       beginnings of prompts that are remembered for later requests; 0: none
+        grammar_cache_bytes       bounds the compiled grammars that are kept
+        prefill_chunk_tokens      tokens of a prompt that run between two rounds
+        compiler                  may be shared by engines with the same vocabulary; None: one of its own
+        thinking_end              the text that ends a model's thinking when its budget is used up
+        request_log               receives a record of what becomes of each request
+
+        Raises InvalidOptions for a number out of range and for a text that the tokenizer does not keep.
         """
-        self._loaded = loaded
-        self._vocabulary = loaded.tokenizer.vocabulary()
-        self._max_context = _checked_max_context(max_context, loaded.model.max_context)
-        self._program = Program(loaded.model, self._vocabulary, prefill_chunk_tokens=prefill_chunk_tokens)
-        self._warm_up: threading.Thread | None = None
-        self._constraints = ConstraintService(
-            lambda: compiler or self._new_compiler(grammar_cache_bytes), self._vocabulary
+        limits = checked_limits(
+            CoreLimits(
+                max_concurrency=max_concurrency,
+                max_pending_requests=max_pending_requests,
+                pending_timeout_seconds=pending_timeout_seconds,
+                snapshot_bytes=snapshot_bytes,
+                max_cached_prefixes=max_cached_prefixes,
+            )
         )
-        self._forced_end = encode_forced_end(loaded.tokenizer, loaded.framing, thinking_end)
-        self._unit_lock = threading.Lock()
-        self._is_closed = False
+        self._loaded = loaded
+        self._max_context, num_positions = context_and_cache(
+            max_context, cache_tokens, available=loaded.model.max_context, max_concurrency=max_concurrency
+        )
+        check_integer("prefill_chunk_tokens", prefill_chunk_tokens, 1, 2**31 - 1)
+        vocabulary = loaded.tokenizer.vocabulary()
+        self._compiler_source = _CompilerSource(vocabulary, grammar_cache_bytes, compiler)
+        constraints = ConstraintService(self._compiler_source, vocabulary)
+        forced_end = encode_forced_end(loaded.tokenizer, loaded.framing, thinking_end)
+        self._preparation = Preparation(loaded, constraints, forced_end, self._max_context)
+        try:
+            program = Program(
+                loaded.model,
+                vocabulary,
+                prefill_chunk_tokens=prefill_chunk_tokens,
+                max_rows=max_concurrency,
+                num_cache_positions=num_positions,
+                # A prefix is kept beside the request that it was taken from.
+                num_sequences=max_concurrency + max_cached_prefixes + 1,
+            )
+        except (RuntimeError, MemoryError) as error:  # PyTorch raises its own kinds of RuntimeError
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InvalidOptions(
+                f"there is no memory for {num_positions} tokens: {reason}", field="cache_tokens"
+            ) from error
+        self._core = EngineCore(program, limits, log=request_log)
+        self._worker = Worker(self._core)
+        # Also where an engine is forgotten, and at the end of the interpreter.
+        self._finalizer = weakref.finalize(self, self._worker.stop)
 
     @classmethod
     def load(
@@ -73,19 +127,27 @@ class Engine:
         model: str | Path | None = None,
         *,
         device: str = "auto",
+        dtype: str = "auto",
         num_threads: int = 1,
-        max_context: int | None = None,
-        grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
-        thinking_end: str = DEFAULT_FORCED_END,
         progress: Callable[[str], None] | None = None,
+        max_concurrency: int = DEFAULT_LIMITS.max_concurrency,
+        max_pending_requests: int = DEFAULT_LIMITS.max_pending_requests,
+        pending_timeout_seconds: float = DEFAULT_LIMITS.pending_timeout_seconds,
+        max_context: int | None = None,
+        cache_tokens: int | None = None,
+        snapshot_bytes: int = DEFAULT_LIMITS.snapshot_bytes,
+        max_cached_prefixes: int = DEFAULT_LIMITS.max_cached_prefixes,
+        grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
+        prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
+        thinking_end: str = DEFAULT_FORCED_END,
+        request_log: RequestLog | None = None,
     ) -> Engine:
         """Opens a model: the path of a local Hugging Face directory, or None or "smollm2" for the embedded one.
 
         A directory holds config.json, tokenizer.json and safetensors files; a GGUF file by itself is refused.
-        `device` is "auto", "cpu" or "cuda". `num_threads` is for the whole process, since PyTorch has one setting.
-        `max_context` (tokens) may be less than the model's; None: the model's. `grammar_cache_bytes` bounds the
-        compiled grammars that are kept. `thinking_end` is the text that ends a model's thinking when its budget is
-        used up. `progress` receives lines about slow steps, from other threads too.
+        `device` is "auto", "cpu" or "cuda"; `dtype` the number format of the weights, as `open_model` has it.
+        `num_threads` is for the whole process, since PyTorch has one setting. `progress` receives lines about slow
+        steps, from other threads too. The rest is fixed as for an engine that is made around a loaded model.
 
         Raises ModelLoadError; InvalidOptions for a number out of range.
         """
@@ -99,12 +161,20 @@ class Engine:
         warm_up = threading.Thread(target=_warm_kernels, args=(progress,), name="infernix-warm-kernels")
         warm_up.start()
         engine = cls(
-            open_model(model, device=device, progress=progress),
+            open_model(model, device=device, dtype=dtype, progress=progress),
+            max_concurrency=max_concurrency,
+            max_pending_requests=max_pending_requests,
+            pending_timeout_seconds=pending_timeout_seconds,
             max_context=max_context,
+            cache_tokens=cache_tokens,
+            snapshot_bytes=snapshot_bytes,
+            max_cached_prefixes=max_cached_prefixes,
             grammar_cache_bytes=grammar_cache_bytes,
+            prefill_chunk_tokens=prefill_chunk_tokens,
             thinking_end=thinking_end,
+            request_log=request_log,
         )
-        engine._warm_up = warm_up
+        engine._compiler_source.warm_up = warm_up
         return engine
 
     @property
@@ -117,30 +187,73 @@ class Engine:
         """Tokens of prompt and output together, of which the last needs no room."""
         return self._max_context
 
+    @property
+    def sampling_defaults(self) -> SamplingParameters:
+        """How tokens are drawn where a request does not say."""
+        return self._loaded.sampling_defaults
+
+    @property
+    def is_available(self) -> bool:
+        """Whether requests are taken: the engine is neither closed nor stopped by failures."""
+        return self._core.is_open
+
+    def prepare(self, prompt: Prompt) -> PreparedPrompt:
+        """A prompt as tokens, for `submit`. Raises InvalidPrompt, or InvalidToolConstraint for malformed tools."""
+        return self._preparation.prompt(prompt)
+
+    def count_tokens(self, prompt: Prompt) -> int:
+        """How many tokens a prompt has; no constraint is looked at. Raises as `prepare`."""
+        return len(self.prepare(prompt).tokens)
+
+    def submit(
+        self,
+        prepared: PreparedPrompt,
+        options: RequestOptions | None = None,
+        *,
+        pending_deadline: float | None = None,
+    ) -> GenerationHandle:
+        """Prepares a request on this thread, which compiles its constraint where that is new, and lines it up.
+
+        `pending_deadline` is the `time.perf_counter` at which it must have a place; None: `pending_timeout_seconds`
+        from now. Raises a RequestError if the request cannot be honoured, Overloaded where as many are under way as the
+        engine takes, QueueTimeout where the deadline passes meanwhile, and EngineClosed.
+        """
+        if options is not None and not isinstance(options, RequestOptions):
+            raise InvalidOptions(f"expected RequestOptions, got {type(options).__name__}", field="options")
+        chosen = options or RequestOptions()
+        if chosen.constraint is not None or prepared.tools:
+            # Once in an installation this takes half a minute, and it is no work of this request: no deadline runs.
+            self._compiler_source.wait_for_kernels()
+        request = self._core.submit(lambda: self._preparation.request(prepared, chosen), deadline=pending_deadline)
+        self._worker.ensure_running()
+        return GenerationHandle(self._core, request, self)
+
     def generate(self, prompt: Prompt, options: RequestOptions | None = None) -> GenerationResult:
         """The whole answer to one request.
 
         A text is continued as it stands, special tokens spelled in it included; messages, alone or in a ChatPrompt with
         tools, go through the chat template; token ids are taken as they are.
 
-        Raises a RequestError if the request cannot be honoured, ConstraintDeadEnd and NonFiniteLogits also in the
-        middle of the text; the engine stays usable.
+        Raises as `submit`, a QueueTimeout also while the request waits, ConstraintDeadEnd and NonFiniteLogits also in
+        the middle of the text; the engine stays usable.
         """
-        run = self._start(prompt, options)
-        while not run.is_finished:
-            self._advance(run)
-        return run.result()
+        with self._start(prompt, options) as handle:
+            return handle.wait()
 
     def stream(self, prompt: Prompt, options: RequestOptions | None = None) -> GenerationStream:
         """The answer in pieces. The request is prepared here, so a request that is wrong fails here."""
-        return GenerationStream(self._start(prompt, options), self._advance)
+        return GenerationStream(self._start(prompt, options))
+
+    def statistics(self) -> EngineStatistics:
+        """Where the requests are now, and what was counted since the beginning."""
+        return self._core.statistics()
 
     def close(self) -> None:
-        """Ends the service: open streams and later requests fail with EngineClosed.
+        """Ends the service: requests that are not done, and later ones, fail with EngineClosed.
 
-        The model's memory is given back when the engine and its streams are dropped.
+        Returns when the worker has ended. The model's memory is given back when the engine and its handles are dropped.
         """
-        self._is_closed = True
+        self._finalizer()
 
     def __enter__(self) -> Engine:
         return self
@@ -153,65 +266,41 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _start(self, prompt: Prompt, options: RequestOptions | None) -> GenerationRun:
-        if self._is_closed:
-            raise EngineClosed("the engine is closed")
-        if options is not None and not isinstance(options, RequestOptions):
-            raise InvalidOptions(f"expected RequestOptions, got {type(options).__name__}", field="options")
-        return GenerationRun(self._program, self._prepare(prompt, options or RequestOptions()))
+    def _start(self, prompt: Prompt, options: RequestOptions | None) -> GenerationHandle:
+        self._core.check_open()
+        return self.submit(self.prepare(prompt), options)
 
-    def _prepare(self, prompt: Prompt, options: RequestOptions) -> PreparedRequest:
-        started = time.perf_counter()
-        prepared = prepare_prompt(prompt, self._loaded)
-        budget = OutputBudget.of(options.max_new_tokens, len(prepared.tokens), self._max_context)
-        content = options.constraint
-        sampling = resolve_sampling(options.sampling, self._loaded.sampling_defaults, constrained=content is not None)
-        framing = self._loaded.framing
-        policy = select_tools(
-            prepared.tools, options.tool_choice, framing.tool_style, None if content is None else content.kind
-        )
-        if prepared.phase is StartingPhase.RAW:
-            policy = None  # a text to continue has no tools, and a mark of a call in it is text
-            if options.thinking_budget is not None:
-                raise InvalidOptions("a text to continue has no thinking apart from the rest", field="thinking_budget")
-        grammar = output_grammar(framing, prepared.phase, policy, content)
-        if grammar is not None:
-            refuse_loose_options(options)
-        session = open_session(
-            OutputModel(self._vocabulary, framing, self._forced_end),
-            prepared.phase,
-            budget,
-            options,
-            constraint=None if grammar is None else self._constraints.prepare(grammar),
-            policy=policy,
-            continuation=prepared.continuation,
-        )
-        return PreparedRequest(
-            prompt=list(prepared.tokens),
-            budget=budget,
-            sampling=sampling,
-            session=session,
-            started=started,
-            prepare_seconds=time.perf_counter() - started,
-        )
 
-    def _advance(self, run: GenerationRun) -> tuple[PublishedDelta, ...]:
-        with self._unit_lock:
-            if run.is_finished:  # another thread asked for the same request's next piece at the same time
-                return ()
-            if self._is_closed and not run.is_cancelled:
-                error = EngineClosed("the engine was closed")
-                run.fail(error)
-                raise error
-            return run.step()
+class _CompilerSource:
+    """Gives the compiler to the first constrained request. It knows nothing of its engine, which ends with its last
+    reference. `warm_up` is the thread that makes the matching kernels ready, if there is one.
+    """
 
-    def _new_compiler(self, cache_bytes: int) -> ConstraintCompiler:
+    def __init__(self, vocabulary: Vocabulary, cache_bytes: int, compiler: ConstraintCompiler | None) -> None:
+        self._vocabulary = vocabulary
+        self._cache_bytes = cache_bytes
+        self._compiler = compiler
+        self.warm_up: threading.Thread | None = None
+
+    def __call__(self) -> ConstraintCompiler:
+        if self._compiler is not None:
+            return self._compiler
         from infernix.matching import GrammarCompiler
 
-        if self._warm_up is not None:
-            self._warm_up.join()
-        compiler: ConstraintCompiler = GrammarCompiler(self._vocabulary, cache_bytes=cache_bytes)
-        return compiler
+        self.wait_for_kernels()
+        return GrammarCompiler(self._vocabulary, cache_bytes=self._cache_bytes)
+
+    def wait_for_kernels(self) -> None:
+        """Returns when the matching kernels are compiled."""
+        if self.warm_up is not None:
+            self.warm_up.join()
+        else:
+            _warm_kernels_once()
+
+
+@cache
+def _warm_kernels_once() -> None:
+    _warm_kernels(None)
 
 
 def _warm_kernels(progress: Callable[[str], None] | None) -> None:
@@ -220,14 +309,3 @@ def _warm_kernels(progress: Callable[[str], None] | None) -> None:
     # What fails here fails again where a constrained request needs it, and is told there instead of as a traceback.
     with contextlib.suppress(Exception):
         warm_kernels(progress)
-
-
-def _checked_max_context(asked: int | None, available: int) -> int:
-    if asked is None:
-        return available
-    if isinstance(asked, bool) or not isinstance(asked, int):
-        raise InvalidOptions(f"expected an integer, got {type(asked).__name__}", field="max_context")
-    if not 1 <= asked <= available:
-        message = f"{shown_value(asked)} is outside 1..{available}, what the model has"
-        raise InvalidOptions(message, field="max_context")
-    return asked

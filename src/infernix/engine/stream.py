@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 
-from infernix.engine.run import GenerationRun
-from infernix.results import GenerationResult, OutputChannel, OutputDelta, PublishedDelta
+from infernix.engine.handle import GenerationHandle
+from infernix.results import GenerationResult, GenerationStarted, OutputChannel, OutputDelta, PublishedDelta
 
 
 class GenerationStream:
@@ -16,17 +15,16 @@ class GenerationStream:
     `deltas` gives everything instead: reasoning, content and pieces of tool calls. Each piece comes once, by one of the
     two ways.
 
-    The work is done in `next`, so a consumer that is slow, or that stops asking, holds up nobody. Leaving the `with`
-    block or calling `close` ends the request early; `result` then says CANCELLED and holds what was committed.
+    The request runs by itself and pieces wait here, so a consumer that is slow holds up nobody. Leaving the `with`
+    block, calling `close` or dropping the stream ends the request early; `result` then says CANCELLED and holds what
+    was committed.
 
     An error during generation is raised by `next` after all pieces that were committed before it, and by `result`.
     """
 
-    def __init__(self, run: GenerationRun, advance: Callable[[GenerationRun], tuple[PublishedDelta, ...]]) -> None:
-        self._run = run
-        self._advance = advance
-        # Committed, and not yet taken by the consumer.
-        self._published: deque[PublishedDelta] = deque()
+    def __init__(self, handle: GenerationHandle) -> None:
+        self._handle = handle
+        self._has_raised = False
 
     def __iter__(self) -> GenerationStream:
         return self
@@ -39,15 +37,21 @@ class GenerationStream:
 
     def deltas(self) -> Iterator[PublishedDelta]:
         """All that is published, in its order: OutputDelta for text, ToolCallDelta for a piece of a call."""
-        while self._published or not self._run.is_finished:
-            if not self._published:
-                self._published += self._advance(self._run)
-            while self._published:
-                yield self._published.popleft()
+        if self._has_raised:
+            return
+        try:
+            for event in self._handle.stream():
+                if not isinstance(event, GenerationStarted):
+                    yield event
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self._has_raised = True
+            raise
 
     def cancel(self) -> None:
         """Asks for an end before the next unit of work. May be called from any thread, and after the end."""
-        self._run.cancel()
+        self._handle.cancel()
 
     @property
     def result(self) -> GenerationResult:
@@ -55,14 +59,18 @@ class GenerationStream:
 
         Raises the error that ended the generation, and RuntimeError while it goes on.
         """
-        if self._run.is_cancelled:
-            self._drain()
-        return self._run.result()
+        if self._handle.is_cancelled:
+            return self._handle.wait()
+        if not self._handle.is_used_up:
+            raise RuntimeError("the generation has not finished")
+        return self._handle.result()
 
     def close(self) -> None:
-        """Cancels what is left. Raises nothing: an error of the generation stays with `result`."""
-        self.cancel()
-        self._drain()
+        """Cancels what is left, and waits for the end. Raises nothing: an error stays with `result`."""
+        if not self._handle.is_done:
+            self._handle.cancel()
+            self._handle.wait_for_end()
+        self._handle.close()
 
     def __enter__(self) -> GenerationStream:
         return self
@@ -74,7 +82,3 @@ class GenerationStream:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _drain(self) -> None:
-        while not self._run.is_finished:
-            self._advance(self._run)

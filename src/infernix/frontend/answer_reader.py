@@ -72,6 +72,11 @@ class AnswerReader:
         return self._phase is _Phase.THINKING
 
     @property
+    def may_open_thinking(self) -> bool:
+        """Whether the model may still open its reasoning itself, with the next token."""
+        return self._phase is _Phase.START
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The completed tool calls."""
         return self._body.calls

@@ -80,6 +80,7 @@ def open_session(
     if continuation is not None:
         kind = None if options.constraint is None else options.constraint.kind
         continue_text(session, continuation, vocabulary, framing, constraint=constraint, kind=kind, policy=policy)
+    session.check_thinking_capacity()
     return session
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from infernix.errors import InvalidPrompt, InvalidToolConstraint
 from infernix.frontend.framing import Framing
@@ -22,13 +22,14 @@ class PreparedPrompt:
     """A prompt ready for the model.
 
     `phase` is what the answer begins in; `continuation` is the text of the assistant's message that it continues, or
-    None where it begins a new one.
+    None where it begins a new one. `prepare_seconds` is the wall time that preparing it took, where it was measured.
     """
 
     tokens: tuple[int, ...]
     phase: StartingPhase = StartingPhase.RAW
     tools: tuple[ToolDefinition, ...] = ()
     continuation: str | None = None
+    prepare_seconds: float = field(default=0.0, compare=False)
 
 
 def prepare_text(text: str, tokenizer: Tokenizer) -> PreparedPrompt:

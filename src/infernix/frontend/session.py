@@ -86,7 +86,6 @@ class OutputSession:
         thinking: ThinkingLimit | None = None,
         stop: tuple[str, ...] = (),
     ) -> None:
-        """Raises ThinkingBudgetCapacity where the thinking budget leaves no room for an answer."""
         self._reader = reader
         self._budget = budget
         self._end_ids = end_ids
@@ -95,8 +94,6 @@ class OutputSession:
         self._publisher = Publisher(stop)
         self._thinking = _Thinking()
         self._has_thought = reader.is_thinking
-        if reader.is_thinking:
-            self._limit.check_capacity(budget.num_tokens)
         self._token_ids: list[int] = []
         self._pieces: dict[OutputChannel, list[str]] = {channel: [] for channel in OutputChannel}
         self._unpublished: tuple[PublishedDelta, ...] = ()
@@ -112,6 +109,11 @@ class OutputSession:
     def num_tokens_left(self) -> int:
         """Tokens that may still be committed."""
         return self._budget.num_tokens - len(self._token_ids)
+
+    @property
+    def num_tokens(self) -> int:
+        """Committed tokens."""
+        return len(self._token_ids)
 
     @property
     def finish_reason(self) -> FinishReason | None:
@@ -170,14 +172,24 @@ class OutputSession:
     def num_model_tokens_allowed(self, num_left: int) -> int:
         """At most how many tokens the next round may take from the model, of `num_left` that are possible otherwise.
 
-        A round never goes past the thinking budget; 0 where `pending_control_tokens` come first.
+        A round never goes past the thinking budget; 0 where `pending_control_tokens` come first. Where the model may
+        open its reasoning itself, a round ends with the budget at the latest that would begin with its first token.
         """
         num_left = min(num_left, self.num_tokens_left)
         if self.pending_control_tokens:
             return 0
+        if self._reader.may_open_thinking and self._limit.budget is not None:
+            return min(num_left, 1 + self._limit.budget)
         num_thinking = self._limit.num_left(self._thinking.num_model_tokens) if self._reader.is_thinking else None
         # A budget that is used up without room for the forced end bounds nothing any more: the output's limit does.
         return min(num_left, num_thinking) if num_thinking else num_left
+
+    def check_thinking_capacity(self) -> None:
+        """Raises ThinkingBudgetCapacity where the thinking budget leaves no room for an answer; at the beginning."""
+        if self._reader.is_thinking:
+            self._limit.check_capacity(self._budget.num_tokens)
+        elif self._reader.may_open_thinking:
+            self._limit.check_capacity(self._budget.num_tokens, num_opening_tokens=1)
 
     def fill_mask(self, words: NDArray[np.int32]) -> bool:
         """Writes the legal next tokens of a constrained output; False: there is none."""

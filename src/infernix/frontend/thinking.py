@@ -45,14 +45,15 @@ class ThinkingLimit:
         if self.budget is not None and not self.forced_end:
             raise ValueError("a thinking budget needs the tokens that end the reasoning")
 
-    def check_capacity(self, num_tokens: int) -> None:
+    def check_capacity(self, num_tokens: int, *, num_opening_tokens: int = 0) -> None:
         """Raises ThinkingBudgetCapacity where the reasoning can be cut, but no token of an answer fits behind it.
 
-        A budget that the output's own limit, `num_tokens`, does not exceed never cuts anything.
+        A budget that the output's own limit, `num_tokens`, does not exceed never cuts anything. `num_opening_tokens`
+        are the model's before its reasoning.
         """
-        if self.budget is None or num_tokens <= self.budget:
+        if self.budget is None or num_tokens - num_opening_tokens <= self.budget:
             return
-        num_needed = self.budget + len(self.forced_end) + 1
+        num_needed = num_opening_tokens + self.budget + len(self.forced_end) + 1
         if num_tokens < num_needed:
             raise ThinkingBudgetCapacity(
                 f"{num_tokens} new tokens have no room for {self.budget} of thinking, the {len(self.forced_end)} that"

@@ -5,19 +5,17 @@ Whatever the network definition does not carry out is refused by name here.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from infernix.errors import ModelLoadError
+from infernix.models.config_fields import ConfigFields
 from infernix.models.rope import RopeParameters
 from infernix.options import shown_value
 
 SUPPORTED_ARCHITECTURES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 SUPPORTED_ROPE_TYPES = ("default", "linear", "llama3")
-_LARGEST_FLOAT = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def read_model_config(document: Mapping[str, Any], source: Path) -> ModelConfig:
     Raises ModelLoadError, naming the file and the field, for a missing or malformed field, for another architecture,
     and for a feature that would change the numbers and is not carried out.
     """
-    fields = _Fields(document, source)
+    fields = ConfigFields(document, source)
     architecture = _read_architecture(fields)
     _refuse_unsupported(fields, architecture)
     num_heads = fields.count("num_attention_heads")
@@ -91,65 +89,7 @@ def read_model_config(document: Mapping[str, Any], source: Path) -> ModelConfig:
     )
 
 
-class _Fields:
-    """Typed access to a JSON object whose complaints name the file and the field."""
-
-    def __init__(self, document: Mapping[str, Any], source: Path, prefix: str = "") -> None:
-        self._document = document
-        self._source = source
-        self._prefix = prefix
-
-    def __contains__(self, name: str) -> bool:
-        return self._document.get(name) is not None
-
-    def fail(self, name: str, message: str) -> NoReturn:
-        raise ModelLoadError(f"{self._source}: {self._prefix}{name}: {message}")
-
-    def value(self, name: str) -> Any:
-        return self._document.get(name)
-
-    def count(self, name: str, default: int | None = None) -> int:
-        value = self._document.get(name, default)
-        value = default if value is None else value
-        if value is None:
-            self.fail(name, "missing")
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.fail(name, f"expected a positive integer, got {shown_value(value)}")
-        return value
-
-    def number(self, name: str, default: float | None = None) -> float:
-        value = self._document.get(name)
-        value = default if value is None else value
-        if value is None:
-            self.fail(name, "missing")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST_FLOAT:
-            self.fail(name, f"expected a positive number, got {shown_value(value)}")
-        return float(value)
-
-    def flag(self, name: str, default: bool) -> bool:
-        value = self._document.get(name)
-        value = default if value is None else value
-        if not isinstance(value, bool):
-            self.fail(name, f"expected true or false, got {shown_value(value)}")
-        return value
-
-    def text(self, name: str, default: str | None) -> str | None:
-        value = self._document.get(name)
-        value = default if value is None else value
-        if value is not None and not isinstance(value, str):
-            self.fail(name, f"expected a string, got {shown_value(value)}")
-        return value
-
-    def inner(self, name: str) -> _Fields | None:
-        value = self._document.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, Mapping):
-            self.fail(name, f"expected an object, got {shown_value(value)}")
-        return _Fields(value, self._source, f"{self._prefix}{name}.")
-
-
-def _read_architecture(fields: _Fields) -> str:
+def _read_architecture(fields: ConfigFields) -> str:
     names = fields.value("architectures")
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
         fields.fail("architectures", f"expected a list of one name, got {shown_value(names)}")
@@ -159,7 +99,7 @@ def _read_architecture(fields: _Fields) -> str:
     return name
 
 
-def _refuse_unsupported(fields: _Fields, architecture: str) -> None:
+def _refuse_unsupported(fields: ConfigFields, architecture: str) -> None:
     activation = fields.text("hidden_act", "silu")
     if activation != "silu":
         fields.fail("hidden_act", f"{activation!r} is not supported, only 'silu'")
@@ -175,7 +115,7 @@ def _refuse_unsupported(fields: _Fields, architecture: str) -> None:
         fields.fail("partial_rotary_factor", "a partly rotated head is not supported")
 
 
-def _read_rope(fields: _Fields) -> RopeParameters:
+def _read_rope(fields: ConfigFields) -> RopeParameters:
     """`rope_parameters` of newer configs, or `rope_theta` with `rope_scaling` of older ones."""
     parameters = fields.inner("rope_parameters")
     scaling = parameters or fields.inner("rope_scaling")

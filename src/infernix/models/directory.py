@@ -11,9 +11,9 @@ from infernix.frontend.framing import THINK_CLOSE, THINK_OPEN, TOOL_CLOSE, TOOL_
 from infernix.frontend.template import ChatTemplate
 from infernix.frontend.template_environment import own_template
 from infernix.frontend.tokenizer import Tokenizer
-from infernix.models.config import ModelConfig, read_model_config
 from infernix.models.embedded import EMBEDDED_MODEL_NAME, embedded_model_directory
 from infernix.models.files import read_json_object, read_text
+from infernix.models.registry import AnyModelConfig, read_any_config
 from infernix.options import SamplingOptions, SamplingParameters, resolve_sampling
 
 _SAMPLING_FIELDS = ("temperature", "top_k", "top_p", "min_p")
@@ -56,9 +56,9 @@ class ModelDirectory:
             raise ModelLoadError("the path of the model is empty")
         return cls(Path(model))
 
-    def model_config(self) -> ModelConfig:
+    def model_config(self) -> AnyModelConfig:
         """The network's sizes and switches."""
-        return read_model_config(self._config, self.path / "config.json")
+        return read_any_config(self._config, self.path / "config.json")
 
     def sampling_defaults(self) -> SamplingParameters:
         """The model's own sampling values, from generation_config.json.

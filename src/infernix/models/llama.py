@@ -3,7 +3,7 @@
 Per layer: x += attention(norm(x)); x += feed_forward(norm(x)), with RMS norms, rotary positions, grouped-query
 attention and a gated SiLU feed-forward block. Tensor names and layouts are those of Hugging Face checkpoints.
 
-Letters in shapes: T new tokens, S all tokens of the sequence, Hq and Hk query and key/value heads, D head_dim.
+Letters in shapes: N new tokens of all rows of a batch, Hq and Hk query and key/value heads, D head_dim.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import torch
 import torch.nn.functional as F
 
 from infernix.errors import ModelLoadError
-from infernix.models.cache import KVCache
+from infernix.models.attention import AttentionRow, BatchAttention
+from infernix.models.cache import KVCache, KVPool
 from infernix.models.config import ModelConfig
-from infernix.models.model import SequenceCache
+from infernix.models.linear import Linear
+from infernix.models.model import ModelRow, SequenceCache
 from infernix.models.rope import inverse_frequencies, rope_table
 from infernix.models.weights import WeightFiles
 
@@ -27,17 +29,13 @@ class _Layer:
     """Weights of one layer. Matrices that read the same input are stacked: fewer, larger products a token."""
 
     attention_norm: torch.Tensor
-    qkv: torch.Tensor  # [(Hq + 2 Hk) D, hidden]
-    qkv_bias: torch.Tensor | None
+    qkv: Linear  # [(Hq + 2 Hk) D, hidden]
     q_norm: torch.Tensor | None  # [D]
     k_norm: torch.Tensor | None  # [D]
-    output: torch.Tensor  # [hidden, Hq D]
-    output_bias: torch.Tensor | None
+    output: Linear  # [hidden, Hq D]
     mlp_norm: torch.Tensor
-    gate_up: torch.Tensor  # [2 intermediate, hidden]
-    gate_up_bias: torch.Tensor | None
-    down: torch.Tensor  # [hidden, intermediate]
-    down_bias: torch.Tensor | None
+    gate_up: Linear  # [2 intermediate, hidden]
+    down: Linear  # [hidden, intermediate]
 
 
 class LlamaModel:
@@ -52,11 +50,11 @@ class LlamaModel:
         if surplus:  # a network that is cut short runs, and answers nonsense
             raise ModelLoadError(f"tensor {surplus[0]!r} is beyond the {config.num_layers} layers of config.json")
         self._final_norm = weights.tensor("model.norm.weight", (config.hidden_size,))
-        self._head = self._embedding
+        head = self._embedding
         if not config.tie_word_embeddings:
-            self._head = weights.tensor("lm_head.weight", (config.vocab_size, config.hidden_size))
+            head = weights.tensor("lm_head.weight", (config.vocab_size, config.hidden_size))
+        self._head = weights.linear(head, is_delicate=True)
         self._dtype = self._embedding.dtype
-        self._device = self._embedding.device
         self._frequencies = inverse_frequencies(config.rope, config.head_dim)
         self._cosines = self._sines = torch.empty(0)
 
@@ -70,68 +68,98 @@ class LlamaModel:
         """Most tokens that one sequence may hold."""
         return self.config.max_positions
 
-    def new_cache(self, max_tokens: int) -> KVCache:
-        """An empty cache with room for `max_tokens` tokens; ValueError outside 1..max_context."""
-        if not 1 <= max_tokens <= self.max_context:
-            raise ValueError(f"max_tokens is outside 1..{self.max_context}: {max_tokens}")
-        return KVCache(
+    @property
+    def device(self) -> torch.device:
+        """Where weights, keys, values and logits are."""
+        return self._embedding.device
+
+    def new_pool(self, num_positions: int, num_sequences: int = 1) -> KVPool:
+        """Memory for the keys and values of `num_positions` tokens, of as many sequences as there are."""
+        return KVPool(
             self.config.num_layers,
             self.config.num_kv_heads,
-            max_tokens,
+            num_positions,
             self.config.head_dim,
             dtype=self._dtype,
-            device=self._device,
+            device=self.device,
         )
 
-    @torch.inference_mode()
+    def new_cache(self, max_tokens: int) -> KVCache:
+        """An empty cache with a pool of its own for `max_tokens` tokens; ValueError outside 1..max_context."""
+        if not 1 <= max_tokens <= self.max_context:
+            raise ValueError(f"max_tokens is outside 1..{self.max_context}: {max_tokens}")
+        return self.new_pool(max_tokens).new_cache(max_tokens)
+
     def forward(self, token_ids: Sequence[int], cache: SequenceCache, num_logits_rows: int = 1) -> torch.Tensor:
         """Append `token_ids` to the sequence of `cache`; float32 [num_logits_rows, vocab_size] after the last of them.
 
-        Raises ValueError where there is nothing to append or no room for it; the cache is then unchanged.
+        Raises ValueError where there is nothing to append or no room for it; the cache's tokens are then unchanged.
         """
-        if not isinstance(cache, KVCache):
-            raise TypeError(f"expected a KVCache, got {type(cache).__name__}")
-        num_new, start = len(token_ids), cache.num_tokens
-        end = start + num_new
-        if num_new == 0 or not 0 <= num_logits_rows <= num_new:
-            raise ValueError(f"cannot give {num_logits_rows} rows of logits for {num_new} tokens")
-        if end > cache.max_tokens:
-            raise ValueError(f"no room for {num_new} tokens after {start} of {cache.max_tokens}")
-        config = self.config
-        num_q, num_k = config.num_heads, config.num_kv_heads
-        cosines, sines = self._rope(start, end)
-        mask = self._causal_mask(start, end)
-        x = F.embedding(torch.tensor(token_ids, device=self._device), self._embedding)
-        for layer, (keys, values) in zip(self._layers, cache.layers, strict=True):
-            h = F.rms_norm(x, (config.hidden_size,), layer.attention_norm, config.rms_norm_eps)
-            heads = F.linear(h, layer.qkv, layer.qkv_bias).view(num_new, num_q + 2 * num_k, config.head_dim)
-            qk = _rotate(_norm_heads(heads[:, : num_q + num_k], layer, config), cosines, sines)
-            keys[:, start:end] = qk[:, num_q:].transpose(0, 1)
-            values[:, start:end] = heads[:, num_q + num_k :].transpose(0, 1)
-            attended = _attend(qk[:, :num_q], keys[:, :end], values[:, :end], mask)
-            x = x + F.linear(attended, layer.output, layer.output_bias)
-            h = F.rms_norm(x, (config.hidden_size,), layer.mlp_norm, config.rms_norm_eps)
-            gate, up = F.linear(h, layer.gate_up, layer.gate_up_bias).chunk(2, dim=-1)
-            x = x + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
-        cache.advance(num_new)
-        x = F.rms_norm(x[num_new - num_logits_rows :], (config.hidden_size,), self._final_norm, config.rms_norm_eps)
-        return F.linear(x, self._head).float()
+        return self.forward_rows([ModelRow(token_ids, cache, num_logits_rows)])
 
-    def _rope(self, start: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows start..end of the table, [T, 1, D] each; the table doubles when a sequence outgrows it."""
+    @torch.inference_mode()
+    def forward_rows(self, rows: Sequence[ModelRow]) -> torch.Tensor:
+        """`forward` of several sequences at once; float32 [sum of num_logits_rows, vocab_size], row after row.
+
+        Linear layers see the new tokens of all rows together, attention each row's own keys. Raises ValueError, with
+        every cache's tokens unchanged, as `forward` does, and where a cache is there twice.
+        """
+        config = self.config
+        laid_out = _laid_out(rows)
+        attention = BatchAttention(laid_out)
+        cosines, sines = self._rope(laid_out)
+        token_ids = [token for row in rows for token in row.token_ids]
+        x = F.embedding(torch.tensor(token_ids, device=self.device), self._embedding)
+        num_new, num_q, num_qk = len(token_ids), config.num_heads, config.num_heads + config.num_kv_heads
+        for index, layer in enumerate(self._layers):
+            h = F.rms_norm(x, (config.hidden_size,), layer.attention_norm, config.rms_norm_eps)
+            heads = layer.qkv(h).view(num_new, num_qk + config.num_kv_heads, config.head_dim)
+            qk = _rotate(_norm_heads(heads[:, :num_qk], layer, config), cosines, sines)
+            x = x + layer.output(attention.run(index, qk[:, :num_q], qk[:, num_q:], heads[:, num_qk:]))
+            h = F.rms_norm(x, (config.hidden_size,), layer.mlp_norm, config.rms_norm_eps)
+            gate, up = layer.gate_up(h).chunk(2, dim=-1)
+            x = x + layer.down(F.silu(gate) * up)
+        for row in laid_out:
+            row.cache.advance(row.num_new)
+        wanted = [
+            column
+            for row, placed in zip(rows, laid_out, strict=True)
+            for column in range(placed.columns.stop - row.num_logits_rows, placed.columns.stop)
+        ]
+        if len(wanted) < num_new:
+            x = x[torch.tensor(wanted, dtype=torch.int64, device=self.device)]
+        x = F.rms_norm(x, (config.hidden_size,), self._final_norm, config.rms_norm_eps)
+        return self._head(x).float()
+
+    def _rope(self, rows: Sequence[AttentionRow]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows of the table, [N, 1, D] each; the table doubles when a sequence outgrows it."""
+        end = max(row.num_keys for row in rows)
         if end > self._cosines.shape[0]:
             num_positions = min(max(256, 2 * end), self.max_context)
             cosines, sines = rope_table(self._frequencies, num_positions)
-            self._cosines = cosines.to(self._device, self._dtype)
-            self._sines = sines.to(self._device, self._dtype)
-        return self._cosines[start:end], self._sines[start:end]
+            self._cosines = cosines.to(self.device, self._dtype)
+            self._sines = sines.to(self.device, self._dtype)
+        places = [place for row in rows for place in range(row.cache.num_tokens, row.num_keys)]
+        index = torch.tensor(places, device=self.device)
+        return self._cosines[index], self._sines[index]
 
-    def _causal_mask(self, start: int, end: int) -> torch.Tensor | None:
-        """bool [T, S], True where a new token may look; None at the start and for a single token: no mask is needed."""
-        if start == 0 or end - start == 1:
-            return None
-        positions = torch.arange(end, device=self._device)
-        return positions <= positions[start:].unsqueeze(1)
+
+def _laid_out(rows: Sequence[ModelRow]) -> list[AttentionRow]:
+    """The rows, with room for their new tokens, one behind another."""
+    if not rows or len({id(row.cache) for row in rows}) < len(rows):
+        raise ValueError("a batch has at least one row, and each row a cache of its own")
+    laid_out, begin = [], 0
+    for row in rows:
+        cache, num_new = row.cache, len(row.token_ids)
+        if not isinstance(cache, KVCache):
+            raise TypeError(f"expected a KVCache, got {type(cache).__name__}")
+        if num_new == 0 or not 0 <= row.num_logits_rows <= num_new:
+            raise ValueError(f"cannot give {row.num_logits_rows} rows of logits for {num_new} tokens")
+        if not cache.reserve(cache.num_tokens + num_new):
+            raise ValueError(f"no room for {num_new} tokens after {cache.num_tokens} of {cache.max_tokens}")
+        laid_out.append(AttentionRow(cache, begin, num_new))
+        begin += num_new
+    return laid_out
 
 
 def _norm_heads(heads: torch.Tensor, layer: _Layer, config: ModelConfig) -> torch.Tensor:
@@ -148,24 +176,6 @@ def _rotate(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> 
     return torch.addcmul(heads * cosines, torch.cat((second, first), dim=-1), sines)
 
 
-def _attend(q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """q [T, Hq, D] over keys and values [Hk, S, D] -> [T, Hq D]."""
-    num_new, num_q, head_dim = q.shape
-    if num_new == 1:
-        # One token: the query heads of a group stand where several tokens would, so keys are not repeated.
-        grouped = q.view(1, keys.shape[0], num_q // keys.shape[0], head_dim)
-        return F.scaled_dot_product_attention(grouped, keys.unsqueeze(0), values.unsqueeze(0)).reshape(1, -1)
-    attended = F.scaled_dot_product_attention(
-        q.transpose(0, 1).unsqueeze(0),
-        keys.unsqueeze(0),
-        values.unsqueeze(0),
-        attn_mask=mask,
-        is_causal=mask is None,
-        enable_gqa=True,
-    )
-    return attended[0].transpose(0, 1).reshape(num_new, num_q * head_dim)
-
-
 def _read_layer(config: ModelConfig, weights: WeightFiles, index: int) -> _Layer:
     hidden, inner = config.hidden_size, config.intermediate_size
     q_size, k_size = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
@@ -173,22 +183,19 @@ def _read_layer(config: ModelConfig, weights: WeightFiles, index: int) -> _Layer
     def tensor(name: str, *shape: int) -> torch.Tensor:
         return weights.tensor(f"model.layers.{index}.{name}", shape)
 
-    def stacked(kind: str, sizes: dict[str, int], *columns: int) -> torch.Tensor:
-        return torch.cat([tensor(f"{name}.{kind}", size, *columns) for name, size in sizes.items()])
+    def stacked(sizes: dict[str, int], num_inputs: int, has_bias: bool, *, is_delicate: bool = False) -> Linear:
+        weight = torch.cat([tensor(f"{name}.weight", size, num_inputs) for name, size in sizes.items()])
+        bias = torch.cat([tensor(f"{name}.bias", size) for name, size in sizes.items()]) if has_bias else None
+        return weights.linear(weight, bias, is_delicate=is_delicate)
 
     qkv_sizes = {"self_attn.q_proj": q_size, "self_attn.k_proj": k_size, "self_attn.v_proj": k_size}
-    gate_up_sizes = {"mlp.gate_proj": inner, "mlp.up_proj": inner}
     return _Layer(
         attention_norm=tensor("input_layernorm.weight", hidden),
-        qkv=stacked("weight", qkv_sizes, hidden),
-        qkv_bias=stacked("bias", qkv_sizes) if config.qkv_bias else None,
+        qkv=stacked(qkv_sizes, hidden, config.qkv_bias),
         q_norm=tensor("self_attn.q_norm.weight", config.head_dim) if config.qk_norm else None,
         k_norm=tensor("self_attn.k_norm.weight", config.head_dim) if config.qk_norm else None,
-        output=tensor("self_attn.o_proj.weight", hidden, q_size),
-        output_bias=tensor("self_attn.o_proj.bias", hidden) if config.output_bias else None,
+        output=stacked({"self_attn.o_proj": hidden}, q_size, config.output_bias),
         mlp_norm=tensor("post_attention_layernorm.weight", hidden),
-        gate_up=stacked("weight", gate_up_sizes, hidden),
-        gate_up_bias=stacked("bias", gate_up_sizes) if config.mlp_bias else None,
-        down=tensor("mlp.down_proj.weight", hidden, inner),
-        down_bias=tensor("mlp.down_proj.bias", hidden) if config.mlp_bias else None,
+        gate_up=stacked({"mlp.gate_proj": inner, "mlp.up_proj": inner}, hidden, config.mlp_bias),
+        down=stacked({"mlp.down_proj": hidden}, inner, config.mlp_bias, is_delicate=True),
     )

@@ -12,14 +12,16 @@ from infernix.errors import ModelLoadError
 from infernix.frontend.framing import Framing
 from infernix.frontend.template import ChatTemplate
 from infernix.frontend.tokenizer import Tokenizer
-from infernix.models.config import ModelConfig
 from infernix.models.directory import ModelDirectory
-from infernix.models.llama import LlamaModel
+from infernix.models.linear import MatrixFormat
 from infernix.models.model import LanguageModel
+from infernix.models.registry import AnyModelConfig, build_model
 from infernix.models.weights import WeightFiles
 from infernix.options import SamplingParameters
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# On a CPU these say how matrices are kept; all else is float32.
+_CPU_FORMATS = {"float16": MatrixFormat.FLOAT16, "int8": MatrixFormat.INT8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,11 @@ def open_model(
 ) -> LoadedModel:
     """Open a local Hugging Face directory; None or "smollm2" is the embedded SmolLM2-135M-Instruct.
 
-    `device` is "cpu", "cuda", or "auto": CUDA where there is one. `dtype` is "float32", "bfloat16", "float16", or
-    "auto": float32 on a CPU, the checkpoint's own format on CUDA. `progress` receives lines about slow steps.
+    `device` is "cpu", "cuda", or "auto": CUDA where there is one. `dtype` is "float32", "bfloat16", "float16", "int8",
+    or "auto": float32 on a CPU, the checkpoint's own format on CUDA. On a CPU "float16" and "int8" are how the matrices
+    of linear layers are kept, for less memory to read; embeddings, norms, attention, sums and logits are float32. int8
+    is for CPUs only; the head and, in Llama-like networks, the last matrix of a feed-forward block are float16 there.
+    `progress` receives lines about slow steps.
 
     Raises ModelLoadError, naming the file and what is wrong with it; ValueError for an unknown `dtype`.
     """
@@ -63,9 +68,10 @@ def open_model(
         # cuDNN plans its attention anew for every number of keys: 46 ms a decoded token where the other kernels took 5
         # (bfloat16, 22 layers, H200).
         torch.backends.cuda.enable_cudnn_sdp(False)
-    weights = WeightFiles(directory.path, dtype=_choose_dtype(dtype, chosen_device, config), device=chosen_device)
+    chosen_dtype, matrix_format = _choose_dtype(dtype, chosen_device, config)
+    weights = WeightFiles(directory.path, dtype=chosen_dtype, device=chosen_device, matrix_format=matrix_format)
     return LoadedModel(
-        model=LlamaModel(config, weights),
+        model=build_model(config, weights),
         tokenizer=tokenizer,
         template=template,
         framing=Framing.of(tokenizer, template.source or ""),
@@ -88,12 +94,15 @@ def _choose_device(device: str) -> torch.device:
     return chosen
 
 
-def _choose_dtype(dtype: str, device: torch.device, config: ModelConfig) -> torch.dtype:
-    if dtype != "auto":
-        if dtype not in _DTYPES:
-            raise ValueError(f"dtype {dtype!r} is not one of auto, {', '.join(_DTYPES)}")
-        return _DTYPES[dtype]
-    # Processors without bfloat16 arithmetic run its matrix products many times slower than float32's.
+def _choose_dtype(dtype: str, device: torch.device, config: AnyModelConfig) -> tuple[torch.dtype, MatrixFormat]:
+    if dtype not in ("auto", *_DTYPES, *_CPU_FORMATS):
+        raise ValueError(f"dtype {dtype!r} is not one of auto, {', '.join(dict.fromkeys((*_DTYPES, *_CPU_FORMATS)))}")
     if device.type == "cpu":
-        return torch.float32
-    return _DTYPES.get(config.stored_dtype or "", torch.float32)
+        if dtype in _CPU_FORMATS:
+            return torch.float32, _CPU_FORMATS[dtype]
+        # Processors without bfloat16 arithmetic run its matrix products many times slower than float32's.
+        return _DTYPES.get(dtype, torch.float32), MatrixFormat.OWN
+    if dtype == "int8":
+        raise ModelLoadError(f"dtype 'int8' is for CPUs, not for {device.type}")
+    chosen = config.stored_dtype or "" if dtype == "auto" else dtype
+    return _DTYPES.get(chosen, torch.float32), MatrixFormat.OWN

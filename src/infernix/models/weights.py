@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from infernix.errors import ModelLoadError
 from infernix.models.files import read_json_object
+from infernix.models.linear import Linear, MatrixFormat
 
 SINGLE_FILE_NAME = "model.safetensors"
 INDEX_FILE_NAME = "model.safetensors.index.json"
@@ -25,13 +26,21 @@ class WeightFiles:
     On a CPU a tensor that is not converted stays a view of the memory-mapped file, so opening reads next to nothing.
     """
 
-    def __init__(self, directory: Path, *, dtype: torch.dtype, device: torch.device) -> None:
-        """Opens every file and checks its header.
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        matrix_format: MatrixFormat = MatrixFormat.OWN,
+    ) -> None:
+        """Opens every file and checks its header. `matrix_format` is how linear layers keep their matrices.
 
         Raises ModelLoadError for a missing, truncated or corrupt file and for a malformed index.
         """
         self._dtype = dtype
         self._device = device
+        self._matrix_format = matrix_format
         self._file_by_tensor: dict[str, Path] = {}
         self._open_files: dict[Path, Any] = {}
         single, index = directory / SINGLE_FILE_NAME, directory / INDEX_FILE_NAME
@@ -42,6 +51,11 @@ class WeightFiles:
             self._file_by_tensor = dict.fromkeys(self._open_files[single].keys(), single)
         self._source = index if index in self._file_by_tensor.values() else single
 
+    @property
+    def device(self) -> torch.device:
+        """Where tensors are put."""
+        return self._device
+
     def __contains__(self, name: str) -> bool:
         return name in self._file_by_tensor
 
@@ -49,8 +63,8 @@ class WeightFiles:
         """Names of the tensors that begin with `prefix`, in order."""
         return sorted(name for name in self._file_by_tensor if name.startswith(prefix))
 
-    def tensor(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
-        """The tensor `name` in the wanted number format on the wanted device.
+    def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> torch.Tensor:
+        """The tensor `name` in the wanted number format, or in `dtype`, on the wanted device.
 
         Raises ModelLoadError, naming file and tensor, where it is missing, has another shape or an integer format.
         """
@@ -65,7 +79,16 @@ class WeightFiles:
             raise ModelLoadError(f"{path}: tensor {name!r} has shape {list(tensor.shape)}, expected {list(shape)}")
         if tensor.dtype not in SUPPORTED_DTYPES:
             raise ModelLoadError(f"{path}: tensor {name!r} has the unsupported format {tensor.dtype}")
-        return tensor.to(device=self._device, dtype=self._dtype)
+        return tensor.to(device=self._device, dtype=dtype or self._dtype)
+
+    def linear(self, weight: torch.Tensor, bias: torch.Tensor | None = None, *, is_delicate: bool = False) -> Linear:
+        """A linear layer over tensors that were read here, its matrix in the wanted format.
+
+        One that `is_delicate` is kept in float16 where int8 is wanted: the head, whose outputs are the logits, and
+        matrices whose inputs have a few numbers far larger than the others.
+        """
+        is_rounded_less = is_delicate and self._matrix_format is MatrixFormat.INT8
+        return Linear(weight, bias, MatrixFormat.FLOAT16 if is_rounded_less else self._matrix_format)
 
     def _read_index(self, index: Path) -> None:
         weight_map = read_json_object(index).get("weight_map")

@@ -1,5 +1,8 @@
 """Speculative sampling on the laws of `ops/sampling.py`, many rows a call; the rule is `ops/speculative_reference.py`.
 
+Drafts that were not drawn change no token: each place draws what ordinary decoding draws there, with the same number,
+and a draft stays if it is that token. Drafts that were drawn are accepted or replaced with numbers of their own.
+
 The places of a row are gone through one by one, and no further than its output goes: a place that is not reached costs
 nothing, and nothing that stands in its logits or its mask can matter.
 """
@@ -97,7 +100,7 @@ class Choices(Protocol):
         ...
 
     def draw(self, law: WeightedTokens, position: int, purpose: Purpose) -> int:
-        """A token of the law, for a correction or a bonus."""
+        """A token of the law: an ordinary one, a correction or a bonus."""
         ...
 
 
@@ -115,15 +118,14 @@ class SeededChoices:
 
 
 class DraftTest:
-    """A draft against p, the target law of its place. It takes the weights of p over and may change them."""
+    """A draft that was drawn against p, the target law of its place. It takes the weights of p over and may change
+    them.
+    """
 
-    def __init__(self, target: WeightedTokens, draft: int, proposals: SparseProposals | None, place: int) -> None:
+    def __init__(self, target: WeightedTokens, draft: int, proposals: SparseProposals, place: int) -> None:
         self._target = target
         self._total = float(target.weights.sum())
-        if proposals is None:
-            tokens, q = np.array([draft]), np.ones(1)
-        else:
-            tokens, q = proposals.candidate_ids[place], proposals.probabilities[place].astype(np.float64)
+        tokens, q = proposals.candidate_ids[place], proposals.probabilities[place].astype(np.float64)
         places, known = _places_of(target, tokens)
         self._places, self._q = places[known], q[known]
         is_draft = tokens[known] == draft
@@ -174,6 +176,11 @@ def _verified(row: DraftedRow, domain: TokenDomain, choices: Choices) -> tuple[t
         logits, mask = row.logits[place], _mask_of(row.masks, place)
         if parameters.temperature == 0.0:
             token = sample_token(logits, domain, mask, parameters, counts, uniform=0.0)
+            if token != draft:
+                return (*kept, token), place
+        elif row.proposals is None:
+            target, position = weigh_tokens(logits, domain, mask, parameters, counts), row.position + place
+            token = choices.draw(target, position, Purpose.DECODE)
             if token != draft:
                 return (*kept, token), place
         else:

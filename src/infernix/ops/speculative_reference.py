@@ -81,14 +81,24 @@ def round_law(
 
 def verify(
     targets: Iterable[Law],
-    proposals: Sequence[Law],
+    proposals: Sequence[Law] | None,
     drafts: Sequence[int],
     end_ids: Collection[int],
     number: Callable[[int, Purpose], float],
 ) -> tuple[int, ...]:
-    """One output, drawn from the law above. `number(i, purpose)` in [0, 1) is the uniform number of place i."""
+    """One output, drawn from the law above. `number(i, purpose)` in [0, 1) is the uniform number of place i.
+
+    Without `proposals` drafts were not drawn, each q_i is one-hot: a draft then stays if it is what ordinary decoding
+    draws in its place. That has probability p_i(draft), and what comes in its place otherwise is p_i without it, so it
+    is the same law; and the output is the text of ordinary decoding, number for number.
+    """
     for place, p in enumerate(targets):
         kept = tuple(drafts[:place])
+        if proposals is None:
+            token = draw(p, number(place, Purpose.DECODE))
+            if place == len(drafts) or token != drafts[place] or token in end_ids:
+                return (*kept, token)
+            continue
         if place == len(drafts):
             return (*kept, draw(p, number(place, Purpose.SPECULATIVE_BONUS)))
         q, draft = proposals[place], drafts[place]

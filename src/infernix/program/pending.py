@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
 
+import torch
+
+from infernix.ops.acceptance import RowFailure
 from infernix.program.sequence import PhysicalSequence
-
-
-class PendingRowFailure(StrEnum):
-    """Why a row has no token although its unit ran: its request fails, the other rows are committed."""
-
-    DEAD_END = "dead_end"
-    NON_FINITE_LOGITS = "non_finite_logits"
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """What one sequence produced: tokens, or a failure and no tokens."""
+    """What one sequence produced: tokens, or a failure and no tokens. A failed row's request fails, the others go on.
+
+    num_accepted   how many of the first tokens are drafts
+    logits         float32 [at least len(tokens), num_logits], where the model left them: row i is what it said before
+                   tokens[i]
+    """
 
     sequence: PhysicalSequence
     tokens: tuple[int, ...]
-    failure: PendingRowFailure | None = None
+    failure: RowFailure | None = None
+    num_accepted: int = 0
+    logits: torch.Tensor | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingBatch:
-    """The rows of one unit. It is used up whole, once, by `Program.commit` or `Program.abort_pending`."""
+    """The rows of one unit. It is used up whole, once, by `Program.commit` or `Program.abort_pending`.
+
+    Wall seconds: `forward_seconds` of the model (on a GPU also the wait for it), `mask_seconds` of the provider and of
+    sending masks, `sampling_seconds` of the choice of tokens.
+    """
 
     rows: tuple[PendingRow, ...]
+    forward_seconds: float = field(default=0.0, compare=False)
+    mask_seconds: float = field(default=0.0, compare=False)
+    sampling_seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,37 +1,33 @@
-"""Execution: prompts in chunks, one new token a unit, and the transaction that makes a token count."""
+"""Execution: prompts in chunks, rounds over many sequences, and the transaction that makes a token count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from infernix.errors import ConstraintDeadEnd, InvalidOptions, NonFiniteLogits
-from infernix.matching.vocabulary import TokenClass, Vocabulary
-from infernix.models.model import LanguageModel
-from infernix.ops.random import Purpose, uniform
-from infernix.ops.sampling import TokenDomain, sample_token
+from infernix.errors import InvalidOptions
+from infernix.matching.vocabulary import Vocabulary
+from infernix.models.model import CachePool, LanguageModel, SequenceCache
+from infernix.ops.random import Purpose
 from infernix.options import SamplingParameters
-from infernix.program.pending import PendingBatch, PendingRow, PendingRowFailure, RowDecision
+from infernix.program import pausing
+from infernix.program.execution import BatchRow, Executor
+from infernix.program.masks import TokenMaskProvider
+from infernix.program.pending import PendingBatch, RowDecision
+from infernix.program.prefix import CachedPrefix
 from infernix.program.sequence import PhysicalSequence
 
 DEFAULT_PREFILL_CHUNK_TOKENS = 512
-
-
-class TokenMaskProvider(Protocol):
-    """The legal next tokens of a constrained row, asked for once a unit on the thread that runs the unit."""
-
-    def fill_mask(self, words: NDArray[np.int32]) -> bool:
-        """Writes the packed row of the committed frontier; False is a dead end: no token is legal."""
-        ...
+DEFAULT_MAX_ROWS = 8
 
 
 class Program:
-    """Runs physical sequences on one model. One unit at a time: the caller keeps units apart.
+    """Runs physical sequences on one model. One unit at a time, on one thread: the caller keeps units apart.
 
-    The vocabulary's size is the token domain; the model's output may be wider (padding) but not narrower.
+    The vocabulary's size is the token domain; the model's output may be wider (padding) but not narrower. Whatever is
+    large is allocated here. With `num_cache_positions` all sequences take their room from one pool of that many tokens,
+    in blocks as they grow: `reserve` says beforehand whether the next unit has room. Without, each gets memory of its
+    own at its start. `num_sequences` bounds the sequences and prefixes that hold recurrent state at a time, for models
+    that have any. A batch has at most `max_rows` rows of at most `num_draft_tokens` drafts.
     """
 
     def __init__(
@@ -40,54 +36,126 @@ class Program:
         vocabulary: Vocabulary,
         *,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
+        max_rows: int = DEFAULT_MAX_ROWS,
+        num_cache_positions: int | None = None,
+        num_sequences: int | None = None,
+        num_draft_tokens: int = 0,
+        samples_on_device: bool | None = None,
     ) -> None:
+        """`samples_on_device`: masks are applied and best tokens chosen where the logits are, so that ids travel and
+        logits do not; None: where that is a GPU.
+        """
         if vocabulary.num_tokens > model.num_logits:
             raise ValueError(f"{vocabulary.num_tokens} tokens but only {model.num_logits} logits")
         if prefill_chunk_tokens < 1:
             raise ValueError(f"a prefill chunk has at least one token, not {prefill_chunk_tokens}")
+        if max_rows < 1:
+            raise ValueError(f"a batch has at least one row, not {max_rows}")
+        if num_draft_tokens < 0:
+            raise ValueError(f"a row has at least no draft, not {num_draft_tokens}")
         self._model = model
         self._prefill_chunk_tokens = prefill_chunk_tokens
-        self._domain = TokenDomain.without(vocabulary.classes == TokenClass.NEVER)
-        self._mask_words = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
+        self._max_rows = max_rows
+        self._num_draft_tokens = num_draft_tokens
+        self._executor = Executor(
+            model,
+            vocabulary,
+            max_rows=max_rows,
+            num_draft_tokens=num_draft_tokens,
+            on_device=model.device.type != "cpu" if samples_on_device is None else samples_on_device,
+        )
+        self._pool = None
+        if num_cache_positions is not None:
+            self._pool = model.new_pool(num_cache_positions, num_sequences or 2 * max_rows)
 
-    def start(self, prompt: Sequence[int], max_new_tokens: int, sampling: SamplingParameters) -> PhysicalSequence:
-        """A sequence with room for the prompt and `max_new_tokens` more, of which the last is never run.
+    @property
+    def pool(self) -> CachePool | None:
+        """The memory that sequences share, or None: each has its own."""
+        return self._pool
 
-        Raises InvalidOptions where there is no memory for so many.
+    def start(
+        self,
+        prompt: Sequence[int],
+        max_new_tokens: int,
+        sampling: SamplingParameters,
+        *,
+        prefix: CachedPrefix | None = None,
+    ) -> PhysicalSequence:
+        """A sequence for the prompt and at most `max_new_tokens` more, of which the last is never run.
+
+        What `prompt` and `prefix` (of this Program's pool) have in common is not run again. Raises InvalidOptions where
+        sequences have memory of their own and there is none for so many.
         """
         num_positions = len(prompt) + max(0, max_new_tokens - 1)
-        try:
-            cache = self._model.new_cache(num_positions)
-        except (RuntimeError, MemoryError) as error:  # PyTorch raises its own kinds of RuntimeError
-            raise InvalidOptions(
-                f"there is no memory for the keys and values of {num_positions} tokens, prompt and new ones: "
-                f"{str(error).splitlines()[0] if str(error) else type(error).__name__}",
-                field="max_new_tokens",
-            ) from error
+        num_reused = 0 if prefix is None else prefix.num_reusable(prompt)
+        if prefix is not None and num_reused:
+            sequence = PhysicalSequence(prompt, prefix.cache.fork(num_reused, num_positions), sampling)
+            if num_reused == len(prompt):
+                sequence.frontier_logits = prefix.logits
+            return sequence
+        cache = self._own_cache(num_positions) if self._pool is None else self._pool.new_cache(num_positions)
         return PhysicalSequence(prompt, cache, sampling)
+
+    def reserve(self, sequence: PhysicalSequence, num_tokens: int) -> bool:
+        """Takes room for `num_tokens` tokens behind the frontier; False, and nothing changes, where there is none."""
+        return sequence.cache.reserve(sequence.execution_frontier + num_tokens)
+
+    def num_prefill_tokens(self, sequence: PhysicalSequence) -> int:
+        """Tokens that the next `prefill_chunk` runs."""
+        return min(self._prefill_chunk_tokens, sequence.num_unprocessed_prompt_tokens)
 
     def prefill_chunk(
         self, sequence: PhysicalSequence, masks: TokenMaskProvider | None, *, sample: bool = True
     ) -> PendingBatch | None:
         """Runs the next chunk of the prompt. The last chunk also draws the first token, unless `sample` is False.
 
-        Chunks before the last ask for no mask and return None; so does every chunk without sampling.
+        Chunks before the last ask for no mask and return None; so does every chunk without sampling. Where a prefix
+        left nothing of the prompt to run, the first token is drawn from what the model said at its end. `masks` and
+        errors as in `decode_batch`.
         """
-        if sequence.num_unprocessed_prompt_tokens == 0:
-            raise ValueError("the prompt is processed")
+        sequence.require_ready()
         start = sequence.execution_frontier
         chunk = sequence.ledger[start : start + self._prefill_chunk_tokens]
-        if not sample or len(chunk) < sequence.num_unprocessed_prompt_tokens:
-            self._forward(sequence, chunk, num_logits_rows=0)
+        is_last = len(chunk) == sequence.num_unprocessed_prompt_tokens
+        if sequence.num_generated_tokens or not (chunk or (sample and sequence.frontier_logits is not None)):
+            raise ValueError("the prompt is processed")
+        if not sample or not is_last:
+            self._executor.append(sequence, chunk)
             sequence.execution_frontier += len(chunk)
             return None
-        return self._run_and_sample(sequence, chunk, masks, Purpose.PREFILL)
+        return self._executor.run([BatchRow(sequence, chunk)], masks, Purpose.PREFILL)
 
     def decode(self, sequence: PhysicalSequence, masks: TokenMaskProvider | None) -> PendingBatch:
-        """Runs what has not been run (the anchor, and forced tokens before it) and draws the next token."""
-        if sequence.num_generated_tokens == 0:
-            raise ValueError("the first token comes from prefill")
-        return self._run_and_sample(sequence, sequence.ledger[sequence.execution_frontier :], masks, Purpose.DECODE)
+        """`decode_batch` of one sequence."""
+        return self.decode_batch([sequence], masks)
+
+    def decode_batch(
+        self,
+        sequences: Sequence[PhysicalSequence],
+        masks: TokenMaskProvider | None,
+        drafts: Sequence[Sequence[int]] | None = None,
+    ) -> PendingBatch:
+        """Runs what each of 1..max_rows different sequences has not run (the anchor, and forced tokens before it), all
+        in one pass, and draws the next token of each.
+
+        `masks` is borrowed for this call and asked once for each constrained row; None where no row is constrained.
+        `drafts` are guesses at each row's next tokens, 0..num_draft_tokens of them: the model runs over them too, and a
+        row's tokens are a beginning of them and one more, as `ops.acceptance` says; None: no row has any.
+
+        A row fails alone, and one that has no legal token at once costs no pass where masks come before it (on a CPU).
+        After an exception (also ValueError: a row without room) everything is as it was before.
+        """
+        if not 1 <= len(set(map(id, sequences))) == len(sequences) <= self._max_rows:
+            raise ValueError(f"a batch has 1..{self._max_rows} different sequences")
+        rows = []
+        for sequence, chain in zip(sequences, drafts or [()] * len(sequences), strict=True):
+            sequence.require_ready()
+            if sequence.num_generated_tokens == 0:
+                raise ValueError("the first token comes from prefill")
+            if len(chain) > self._num_draft_tokens:
+                raise ValueError(f"{len(chain)} drafts, but there is room for {self._num_draft_tokens}")
+            rows.append(BatchRow(sequence, sequence.ledger[sequence.execution_frontier :], tuple(chain)))
+        return self._executor.run(rows, masks, Purpose.DECODE)
 
     def append_forced_tokens(self, sequence: PhysicalSequence, tokens: Sequence[int]) -> None:
         """Makes given tokens count as if the model had produced them; the next decode unit runs over them.
@@ -116,56 +184,65 @@ class Program:
             accepted = row.tokens[: decision.num_accepted]
             if accepted:
                 sequence.execution_frontier = len(sequence.ledger) + len(accepted) - 1
+                sequence.frontier_logits = None if row.logits is None else row.logits[len(accepted) - 1]
                 sequence.ledger += accepted
                 for token in accepted:
                     sequence.counts.add(token)
             if decision.is_terminal:
                 sequence.release()
+            else:
+                sequence.take_back()  # drafts that were not accepted
 
     def abort_pending(self, batch: PendingBatch) -> None:
         """Takes the unit back as if it had not run; the same unit may run again, with the same outcome."""
         self._check_pending(batch)
         for row in batch.rows:
-            row.sequence.cache.truncate(row.sequence.execution_frontier)
+            row.sequence.take_back()
             row.sequence.is_pending = False
+
+    def prefix(self, sequence: PhysicalSequence) -> CachedPrefix:
+        """What the model has run of the sequence's ledger, for later ones to begin with; ask before it is released."""
+        if self._pool is None:
+            raise ValueError("prefixes are shared in a pool only")
+        return CachedPrefix.of(sequence)
+
+    def pause_snapshot(self, sequence: PhysicalSequence) -> None:
+        """Moves the sequence's memory to the host, between units; `sequence.snapshot.num_bytes` is what it takes."""
+        pausing.pause_by_snapshot(sequence)
+
+    def pause_replay(self, sequence: PhysicalSequence) -> None:
+        """Drops the sequence's memory, between units; it will be computed again."""
+        pausing.pause_by_replay(sequence)
+
+    def revoke_snapshot(self, sequence: PhysicalSequence) -> None:
+        """Drops the host's copy of a paused sequence: it will be computed again."""
+        pausing.revoke_snapshot(sequence)
+
+    def resume(self, sequence: PhysicalSequence, num_tokens: int = 1) -> bool:
+        """Takes room for what the sequence had and for `num_tokens` more; False, and it stays paused, where there is
+        none. Afterwards `replay_chunk` has to run while `sequence.num_tokens_to_replay` is not 0.
+        """
+        return pausing.resume(sequence, num_tokens)
+
+    def replay_chunk(self, sequence: PhysicalSequence) -> None:
+        """Runs the next part of a resumed sequence's history: no mask, no draw, nothing counted."""
+        pausing.replay_chunk(sequence, self._model, self._prefill_chunk_tokens)
+
+    def release(self, sequence: PhysicalSequence) -> None:
+        """Gives the sequence's memory back, at any time; once is enough and more do no harm."""
+        sequence.release()
 
     @staticmethod
     def _check_pending(batch: PendingBatch) -> None:
         if not all(row.sequence.is_pending for row in batch.rows):
             raise ValueError("the batch was committed or aborted before")
 
-    def _run_and_sample(
-        self, sequence: PhysicalSequence, tokens: Sequence[int], masks: TokenMaskProvider | None, purpose: Purpose
-    ) -> PendingBatch:
-        if sequence.is_pending:
-            raise ValueError("the sequence's last unit is neither committed nor aborted")
-        # The mask comes first: a dead end then costs no forward pass.
-        if masks is not None and not masks.fill_mask(self._mask_words):
-            row = PendingRow(sequence, (), PendingRowFailure.DEAD_END)
-        else:
-            logits = self._forward(sequence, tokens, num_logits_rows=1)[0]
-            row = self._sample(sequence, logits, None if masks is None else self._mask_words, purpose)
-        sequence.is_pending = True
-        return PendingBatch((row,))
-
-    def _forward(
-        self, sequence: PhysicalSequence, tokens: Sequence[int], *, num_logits_rows: int
-    ) -> NDArray[np.float32]:
-        logits: NDArray[np.float32] = self._model.forward(tokens, sequence.cache, num_logits_rows).numpy(force=True)
-        return logits
-
-    def _sample(
-        self,
-        sequence: PhysicalSequence,
-        logits: NDArray[np.float32],
-        mask: NDArray[np.int32] | None,
-        purpose: Purpose,
-    ) -> PendingRow:
-        number = uniform(sequence.sampling.seed, len(sequence.ledger), purpose)
+    def _own_cache(self, num_positions: int) -> SequenceCache:
         try:
-            token = sample_token(logits, self._domain, mask, sequence.sampling, sequence.counts, number)
-        except ConstraintDeadEnd:
-            return PendingRow(sequence, (), PendingRowFailure.DEAD_END)
-        except NonFiniteLogits:
-            return PendingRow(sequence, (), PendingRowFailure.NON_FINITE_LOGITS)
-        return PendingRow(sequence, (token,))
+            return self._model.new_cache(num_positions)
+        except (RuntimeError, MemoryError) as error:  # PyTorch raises its own kinds of RuntimeError
+            raise InvalidOptions(
+                f"there is no memory for the keys and values of {num_positions} tokens, prompt and new ones: "
+                f"{str(error).splitlines()[0] if str(error) else type(error).__name__}",
+                field="max_new_tokens",
+            ) from error

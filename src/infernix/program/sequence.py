@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infernix.models.model import SequenceCache
+import torch
+
+from infernix.models.model import CacheSnapshot, SequenceCache
 from infernix.ops.penalties import TokenCounts
 from infernix.options import SamplingParameters
 
@@ -14,6 +16,10 @@ class PhysicalSequence:
 
     ledger              every accepted token, prompt included
     execution_frontier  how many of them the model has run over and keeps in `cache`
+    frontier_logits     what the model said after exactly those, float32 [num_logits], where it left them; None where
+                        that is not known
+    is_paused           the model's memory was given back for now; the frontier stays where it was
+    snapshot            what `cache` held, in the host's memory, while paused by snapshot
 
     Between units the last accepted token of a generating sequence, the anchor, has not been run, and neither have
     forced tokens directly before it.
@@ -22,10 +28,13 @@ class PhysicalSequence:
     def __init__(self, prompt: Sequence[int], cache: SequenceCache, sampling: SamplingParameters) -> None:
         self.ledger = list(prompt)
         self.num_prompt_tokens = len(self.ledger)
-        self.execution_frontier = 0
+        self.execution_frontier = cache.num_tokens
+        self.frontier_logits: torch.Tensor | None = None
         self.sampling = sampling
         self.counts = TokenCounts()
         self.is_pending = False
+        self.is_paused = False
+        self.snapshot: CacheSnapshot | None = None
         self._cache: SequenceCache | None = cache
 
     @property
@@ -55,6 +64,28 @@ class PhysicalSequence:
         """Prompt tokens that prefill still has to run."""
         return max(0, self.num_prompt_tokens - self.execution_frontier)
 
+    @property
+    def num_tokens_to_replay(self) -> int:
+        """Tokens before the frontier that a resumed sequence's cache lacks."""
+        return 0 if self.is_paused else max(0, self.execution_frontier - self.cache.num_tokens)
+
+    def require_ready(self) -> None:
+        """ValueError unless the next unit may run."""
+        if self.is_released:
+            raise ValueError("the sequence is released")
+        if self.is_pending:
+            raise ValueError("the sequence's last unit is neither committed nor aborted")
+        if self.is_paused or self.num_tokens_to_replay:
+            raise ValueError("the sequence is paused, or not yet replayed to its frontier")
+
+    def take_back(self) -> None:
+        """Forgets what the model ran past the frontier."""
+        if self.cache.num_tokens > self.execution_frontier:
+            self.cache.truncate(self.execution_frontier)
+
     def release(self) -> None:
         """Gives the model's memory back; the ledger stays readable."""
+        if self._cache is not None:
+            self._cache.release()
         self._cache = None
+        self.frontier_logits = self.snapshot = None

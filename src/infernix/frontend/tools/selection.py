@@ -8,6 +8,7 @@ from typing import Protocol
 
 from infernix.errors import (
     ConstraintError,
+    ConstraintSource,
     ConstraintTooLarge,
     InvalidChoice,
     InvalidGrammar,
@@ -118,7 +119,12 @@ def _contract(index: int, tool: ToolDefinition, style: ToolStyle) -> ToolContrac
 
 def tool_error(error: ConstraintError, name: str, index: int) -> ConstraintError:
     """What is wrong with the arguments' schema of a tool, told of the tool; `index` is its place among all tools."""
-    prefix, place = f"tool {name!r}: ", f"/{index}/parameters"
+    found = _tool_error(error, f"tool {name!r}: ", f"/{index}/parameters")
+    found.source = ConstraintSource.TOOLS
+    return found
+
+
+def _tool_error(error: ConstraintError, prefix: str, place: str) -> ConstraintError:
     if isinstance(error, InvalidJsonSchema | UnsupportedJsonSchema | UnsatisfiableJsonSchema) and not error.location:
         reason = error.message.removesuffix(f" at {error.pointer or '/'}")
         return type(error)(prefix + reason, place + error.pointer)
@@ -126,4 +132,6 @@ def tool_error(error: ConstraintError, name: str, index: int) -> ConstraintError
     reason, _, _ = error.message.partition("\n")
     if isinstance(error, InvalidJsonSchema):
         return InvalidJsonSchema(prefix + reason, place)
-    return ConstraintTooLarge(f"{prefix}{reason} at {place}")
+    found = ConstraintTooLarge(f"{prefix}{reason} at {place}")
+    found.pointer = place
+    return found

@@ -1,0 +1,78 @@
+"""What a request ends with: its result, or the error of a row that failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from infernix.engine.request import Request
+from infernix.errors import ConstraintDeadEnd, InfernixError, NonFiniteLogits
+from infernix.ops.acceptance import RowFailure
+from infernix.results import FinishReason, GenerationResult, GenerationTimings, SchedulingStatistics
+
+_EXCERPT_CHARACTERS = 40
+
+
+def result_of(request: Request, reason: FinishReason, now: float) -> GenerationResult:
+    """The result of a request whose output has ended; `now` is the engine's clock."""
+    session, counts = request.session, request.counts
+    observation = session.observe_constraint()
+    if observation is not None:
+        observation = replace(observation, mask_upload_bytes=counts.mask_upload_bytes)
+    return GenerationResult(
+        text=session.text,
+        token_ids=session.token_ids,
+        num_prompt_tokens=len(request.prepared.prompt),
+        finish_reason=reason,
+        constraint=observation,
+        timings=_timings(request, now),
+        reasoning=session.reasoning,
+        tool_calls=session.tool_calls,
+        thinking=session.thinking_statistics,
+        tool_diagnostics=session.tool_diagnostics,
+        matched_stop_string=session.matched_stop_string,
+        num_reused_prompt_tokens=counts.num_reused_prompt_tokens,
+        scheduling=SchedulingStatistics(
+            num_bypassed=counts.num_bypassed,
+            num_pauses=counts.num_pauses,
+            num_snapshot_restores=counts.num_snapshot_restores,
+            num_replay_restores=counts.num_replay_restores,
+            num_prefill_units=counts.num_prefill_units,
+            num_decode_rounds=counts.num_decode_rounds,
+            num_control_units=counts.num_control_units,
+        ),
+        request_id=request.number,
+    )
+
+
+def row_error(request: Request, failure: RowFailure) -> InfernixError:
+    """The error of a request whose row failed: it says where in the output that was."""
+    num_tokens = request.session.num_tokens
+    match failure:
+        case RowFailure.NON_FINITE_LOGITS:
+            return NonFiniteLogits(f"the model gave no finite score to any legal token after {num_tokens} new tokens")
+        case RowFailure.DEAD_END:
+            excerpt = request.session.text[-_EXCERPT_CHARACTERS:]
+            return ConstraintDeadEnd(
+                f"after {num_tokens} new tokens, ending in {excerpt!r}, no token of the model's vocabulary can"
+                " continue a text of the constraint's language"
+            )
+
+
+def _timings(request: Request, now: float) -> GenerationTimings:
+    times, prepared = request.times, request.prepared
+    start = times.submitted - prepared.prompt_seconds
+    paused = times.paused + (0.0 if times.paused_since is None else now - times.paused_since)
+    first, last, admitted = times.first_token, times.last_token, times.admitted
+    return GenerationTimings(
+        prepare_seconds=prepared.prompt_seconds + prepared.prepare_seconds,
+        prefill_seconds=times.prefill,
+        decode_seconds=times.decode,
+        total_seconds=now - start,
+        queue_seconds=(now if admitted is None else admitted) - times.ready,
+        prompt_wall_seconds=0.0 if first is None or admitted is None else first - admitted,
+        generation_wall_seconds=0.0 if first is None or last is None else last - first,
+        decode_share_seconds=times.decode_share,
+        paused_seconds=paused,
+        replay_seconds=times.replay,
+        first_token_seconds=None if first is None else first - start,
+    )

@@ -1,0 +1,44 @@
+"""The thread that runs an engine's cycles."""
+
+from __future__ import annotations
+
+import threading
+
+from infernix.engine.core import EngineCore
+
+_PAUSE_SECONDS = 0.001
+
+
+class Worker:
+    """Cycles a core from the first request on. It is a daemon: a program that forgets its engine can end."""
+
+    def __init__(self, core: EngineCore) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def ensure_running(self) -> None:
+        """Starts the thread, once."""
+        if self._thread is not None:
+            return
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=_run, args=(self._core,), name="infernix-worker", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Has every request answered and waits until the thread has ended, unless it is this one that calls."""
+        self._core.stop()
+        with self._lock:
+            thread = self._thread
+        if thread is None:
+            self._core.cycle()
+        elif thread is not threading.current_thread():
+            thread.join()
+
+
+def _run(core: EngineCore) -> None:
+    while not core.is_stopped:
+        if not core.cycle() and not core.is_stopped:
+            # With nothing to run and somebody waiting, memory or a deadline will come: look again soon.
+            core.wait(None if core.is_idle else _PAUSE_SECONDS)

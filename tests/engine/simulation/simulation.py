@@ -1,0 +1,291 @@
+"""A whole life of an engine by seed, without a thread: what callers do falls between cycles and into their middle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from infernix.engine.core import CoreLimits, EngineCore
+from infernix.engine.handle import GenerationHandle
+from infernix.engine.prompt import prepare_prompt
+from infernix.engine.request import PreparedRequest
+from infernix.errors import CacheCapacityExceeded, EngineClosed, Overloaded, QueueTimeout, RequestError
+from infernix.models import cache
+from infernix.program.program import Program
+from infernix.program.sequence import PhysicalSequence
+from support.chat_output import XML
+from tests.engine.simulation.alone import run_alone
+from tests.engine.simulation.clients import Client
+from tests.engine.simulation.invariants import check_memory, check_places, check_sequences, check_slots
+from tests.engine.simulation.memory_model import MemoryModel
+from tests.engine.simulation.requests import random_request
+from tests.engine.simulation.watching import WatchedProgram
+from tests.engine.simulation.world import NUM_TOKENS, VOCABULARY, loaded_model, matcher_of, preparation, script
+
+MAX_CYCLES = 4000
+
+
+def run_schedule(seed: int) -> Counter[str]:
+    """One life of an engine; what it met with, by name. AssertionError where anything is not as it should be."""
+    with patch.object(cache, "BLOCK_TOKENS", Random(seed).choice((1, 4, 32))):
+        simulation = Simulation(seed)
+        simulation.run()
+        return simulation.happened
+
+
+class Simulation:
+    """`happened` counts what the schedule met with, by name."""
+
+    def __init__(self, seed: int) -> None:
+        rng = self._rng = Random(seed)
+        self.happened: Counter[str] = Counter()
+        self._now = 0.0
+        self._is_in_moment = True  # nothing happens until everything is there
+        self._num_to_come = rng.randint(3, 10)
+        self._clients: list[Client] = []
+        self._texts: list[tuple[int, ...]] = []
+        self._is_stopping = False
+        self._never_stops = rng.random() < 0.85
+        self._eventfulness = rng.choice((0.0, 0.01, 0.05))
+        num_positions = rng.choice((90, 120, 160, 300, 1000))
+        # Where a request may be larger than the memory, it may come to fail alone.
+        self._may_be_too_large = rng.random() < 0.1
+        self._max_context = 200 if self._may_be_too_large else min(200, num_positions)
+        self._num_drafts = rng.choice((0, 0, 1, 4))
+        limits = CoreLimits(
+            max_concurrency=rng.randint(1, 4),
+            max_pending_requests=rng.randint(0, 8),
+            pending_timeout_seconds=rng.choice((2.0, 20.0, 1e6)),
+            snapshot_bytes=rng.choice((0, 60, 150, 10_000)),
+            max_cached_prefixes=rng.choice((0, 1, 2, 6)),
+        )
+        model = MemoryModel(script, NUM_TOKENS, self._max_context, is_recurrent=rng.random() < 0.3)
+        program = Program(
+            model,
+            VOCABULARY,
+            prefill_chunk_tokens=rng.choice((1, 5, 16, 64)),
+            max_rows=limits.max_concurrency,
+            num_cache_positions=num_positions,
+            num_sequences=limits.max_concurrency + limits.max_cached_prefixes + 1,
+            num_draft_tokens=self._num_drafts,
+            samples_on_device=rng.random() < 0.2,
+        )
+        self._pool: Any = program.pool
+        watched: Any = WatchedProgram(program, self._told, self._propose if self._num_drafts else None)
+        self._loaded = loaded_model(XML, model)
+        self._preparation = preparation(XML, self._max_context)
+        self._records: list[Mapping[str, Any]] = []
+        self.core = EngineCore(watched, limits, clock=self._clock, log=self)
+        self._is_in_moment = False
+
+    def run(self) -> None:
+        """To the end of all requests, and of the engine. AssertionError where anything is not as it should be."""
+        for _ in range(MAX_CYCLES):
+            self._act()
+            self._cycle()
+            if not self._num_to_come and all(
+                client.is_released and client.request.is_finished for client in self._clients
+            ):
+                break
+        else:
+            states = [(client.request.number, client.request.state.value) for client in self._clients]
+            raise AssertionError(f"not done after {MAX_CYCLES} cycles: {states}")
+        self._check_end()
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """The request log of the engine."""
+        self._records.append(record)
+        self.happened[record.get("change", record["event"])] += 1
+        if record.get("change") == "paused":
+            others = [request for request in self.core._residency.residents if not request.is_protected]
+            assert all(other.number < record["request"] for other in others), "it was not the youngest that paused"
+        self._moment()
+
+    def _cycle(self) -> None:
+        before = {
+            client: (client.request.is_cancelled, client.session.num_tokens, client.is_untouchable, self._calls(client))
+            for client in self._clients
+        }
+        has_run = self.core.cycle()
+        self._is_in_moment = True
+        for client in self._clients:
+            was_cancelled, num_tokens, was_untouchable, num_calls = before.get(client, (False, 0, False, 0))
+            if was_cancelled and client.session.num_tokens == num_tokens:
+                assert client.request.is_finished, "a cancelled request goes on"
+            assert not was_cancelled or client.session.num_tokens == num_tokens, "a cancelled request got a token"
+            if was_untouchable and client.is_untouchable:
+                assert self._calls(client) == num_calls, "a replay has asked the matcher"
+            client.check(looks_at_masks=self._rng.random() < 0.3)
+            if client.request.is_finished:
+                client.check_end()
+        check_places(self.core, self._clients, self.core.limits.snapshot_bytes)
+        check_slots(self.core, self._clients)
+        check_sequences(self._clients)
+        check_memory(self.core, self._pool)
+        statistics = self.core.statistics()
+        assert statistics.num_free_positions == self._pool.num_free_positions
+        if not has_run and self.core.is_idle and self.core._intake._messages.empty():
+            assert all(client.request.is_finished for client in self._clients), "the worker would sleep for ever"
+        self._is_in_moment = False
+
+    def _check_end(self) -> None:
+        core = self.core
+        assert core._intake.num_outstanding == 0
+        counters = core.statistics().counters
+        assert sum(counters.requests.values()) == len(self._clients)
+        assert counters.num_failed_units == counters.num_failed_observations == 0
+        for event in ("request_start", "request_done", "request_error"):
+            for number, times in Counter(r["request"] for r in self._records if r["event"] == event).items():
+                assert times == 1, f"{event} {times} times for request {number}"
+        num_ends = sum(record["event"] in ("request_done", "request_error") for record in self._records)
+        assert num_ends == len(self._clients)
+        core.stop()
+        core.cycle()
+        assert core.is_stopped
+        self._pool.check_held_by([])
+        for client in self._clients:
+            error = client.request.delivery._error
+            if isinstance(error, EngineClosed):
+                assert self._is_stopping
+            if isinstance(error, CacheCapacityExceeded):
+                assert self._may_be_too_large
+                budget = client.request.prepared.budget.num_tokens
+                assert len(client.transcript.prompt) + budget - 1 + self._num_drafts > self._pool.num_positions
+                self.happened["too_large"] += 1
+            self.happened["dead_end" if client.transcript.error and error else "ended"] += 1
+
+    # What callers do
+
+    def _act(self) -> None:
+        rng = self._rng
+        while self._num_to_come and rng.random() < 0.3:
+            self._submit()
+        for client in self._clients:
+            if client.is_released:
+                continue
+            if client.request.is_finished and rng.random() < 0.5:
+                client.check(looks_at_masks=True)
+                client.check_end()
+                client.collect()
+            elif rng.random() < 0.3:
+                client.take()
+        if rng.random() < 3 * self._eventfulness:
+            self._event()
+
+    def _moment(self) -> None:
+        """Something may happen here, in the middle of the worker's work."""
+        if not self._is_in_moment and self._rng.random() < self._eventfulness / 4:
+            self._is_in_moment = True
+            try:
+                self._event()
+            finally:
+                self._is_in_moment = False
+
+    def _event(self) -> None:
+        rng = self._rng
+        going_on = [client for client in self._clients if not client.is_released]
+        client = rng.choice(going_on) if going_on else None
+        match rng.randrange(8):
+            case 0 | 1:
+                if self._num_to_come:
+                    self._submit()
+            case 2 | 3 if client is not None:
+                client.handle.cancel()
+                self.happened["cancel"] += 1
+            case 4 if client is not None:
+                client.close()
+                self.happened["close"] += 1
+            case 5 if client is not None:
+                client.take()
+            case 6:
+                self._now += rng.choice((0.5, 5.0))
+            case 7 if not self._never_stops and rng.random() < 0.3:
+                self.core.stop()
+                self._is_stopping = True
+                self.happened["stop"] += 1
+
+    def _submit(self) -> None:
+        rng = self._rng
+        self._num_to_come -= 1
+        wanted = random_request(rng, self._texts)
+        prompt = prepare_prompt(wanted.prompt, self._loaded)
+
+        def prepare() -> PreparedRequest:
+            return replace(self._preparation.request(prompt, wanted.options), prompt_seconds=0.0, prepare_seconds=0.0)
+
+        was_in_moment, self._is_in_moment = self._is_in_moment, True
+        deadline = rng.choice((None, None, self._now + rng.choice((-1.0, 0.02, 1.0, 50.0))))
+        try:
+            transcript = run_alone(prepare)
+        except RequestError as error:
+            self._submit_in_vain(prepare, error)
+            return
+        finally:
+            self._is_in_moment = was_in_moment
+        num_outstanding = self.core._intake.num_outstanding
+        try:
+            request = self.core.submit(prepare, deadline=deadline)
+        except (Overloaded, QueueTimeout, EngineClosed) as error:
+            self.happened[type(error).__name__] += 1
+            if isinstance(error, Overloaded):
+                assert num_outstanding == self.core._intake._slots.max_outstanding
+            if isinstance(error, EngineClosed):
+                assert self._is_stopping
+            return
+        finally:
+            self._is_in_moment = was_in_moment
+        self._texts.append((*transcript.prompt, *transcript.tokens))
+        handle = GenerationHandle(self.core, request, self)
+        client = Client(prepare, transcript, handle, request, matcher_of(prepare().session), self._num_drafts)
+        self._clients.append(client)
+        match rng.randrange(8):
+            case 0:
+                client.subscribe(rng.randint(2, 8))
+            case 1:
+                client.subscribe(None)
+
+    def _submit_in_vain(self, prepare: Any, wanted: RequestError) -> None:
+        num_outstanding = self.core._intake.num_outstanding
+        try:
+            self.core.submit(prepare)
+        except (RequestError, Overloaded, EngineClosed) as error:
+            assert not isinstance(error, RequestError) or str(error) == str(wanted)
+        else:
+            raise AssertionError(f"not refused: {wanted}")
+        assert self.core._intake.num_outstanding == num_outstanding
+        self.happened["refused"] += 1
+
+    # What the engine asks for
+
+    def _clock(self) -> float:
+        self._now += 0.001
+        self._moment()
+        return self._now
+
+    def _told(self, name: str, is_done: bool) -> None:
+        self.happened[name] += is_done
+        self._moment()
+
+    def _propose(self, sequence: PhysicalSequence) -> Sequence[int]:
+        """Guesses at a row's next tokens: the right ones, but for some, and anything behind the end."""
+        rng = self._rng
+        [client] = [client for client in self._clients if client.request.sequence is sequence]
+        session = client.session
+        num_allowed = session.num_model_tokens_allowed(session.num_tokens_left) - 1
+        num_drafts = min(rng.randint(0, self._num_drafts), num_allowed)
+        begin = session.num_tokens
+        right = [*client.transcript.tokens[begin : begin + num_drafts]]
+        right += [rng.randrange(NUM_TOKENS) for _ in range(num_drafts - len(right))]
+        if right and rng.random() < 0.3:
+            right[rng.randrange(len(right))] = rng.randrange(NUM_TOKENS)
+        self.happened["drafts"] += len(right)
+        return right
+
+    @staticmethod
+    def _calls(client: Client) -> int:
+        matcher = matcher_of(client.session)
+        return 0 if matcher is None else matcher.num_calls

@@ -1,0 +1,307 @@
+"""Going back, branching off, leaving and coming back: recurrent state follows exactly."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from infernix.models.model import ModelRow
+from infernix.models.qwen3_5 import Qwen35Model
+from infernix.models.recurrent_state import MAX_STEP_TOKENS, RecurrentCache, RecurrentPool
+from models.tiny_qwen3_5 import VOCAB_SIZE, load_qwen3_5, random_tokens, tiny_qwen3_5
+
+CLOSE = {"atol": 3e-4, "rtol": 3e-4}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Qwen35Model:
+    directory: Path = tmp_path_factory.mktemp("qwen3_5")
+    tiny_qwen3_5().save_pretrained(directory)
+    return load_qwen3_5(directory)
+
+
+def state_of(cache: RecurrentCache) -> tuple[torch.Tensor, torch.Tensor]:
+    return cache.pool.states[:, cache.slot].clone(), cache.pool.columns[:, cache.slot].clone()
+
+
+def assert_like_fresh(model: Qwen35Model, cache: RecurrentCache, tokens: list[int]) -> None:
+    """The cache stands where a new one stands that ran these tokens only, up to rounding."""
+    assert cache.num_tokens == len(tokens)
+    fresh = model.new_cache(len(tokens) + 1)
+    model.forward(tokens, fresh)
+    for ours, theirs in zip(state_of(cache), state_of(fresh), strict=True):
+        torch.testing.assert_close(ours, theirs, **CLOSE)
+    if cache.reserve(len(tokens) + 1):
+        logits = model.forward([3], cache)
+        torch.testing.assert_close(logits, model.forward([3], fresh), atol=2e-4, rtol=2e-4)
+
+
+@pytest.mark.parametrize("num_before", [0, 2, 11, 50])
+@pytest.mark.parametrize("num_new", [1, 2, 8, MAX_STEP_TOKENS])
+def test_back_to_every_length_within_the_last_pass(model: Qwen35Model, num_before: int, num_new: int) -> None:
+    tokens = random_tokens(num_before + num_new, 17)
+    for num_kept in range(num_new + 1):
+        cache = model.new_cache(100)
+        if num_before:
+            model.forward(tokens[:num_before], cache)
+        model.forward(tokens[num_before:], cache)
+        cache.truncate(num_before + num_kept)
+        if num_before + num_kept:
+            assert_like_fresh(model, cache, tokens[: num_before + num_kept])
+        else:
+            assert not any(tensor.any() for tensor in state_of(cache))
+
+
+def test_going_back_gives_the_very_state_that_the_pass_went_through(model: Qwen35Model) -> None:
+    """Bit for bit: a shorter way back is a way through a longer one, and nothing is left of what was dropped."""
+    tokens = random_tokens(30)
+    for num_kept in range(12):
+        direct, detour = model.new_cache(60), model.new_cache(60)
+        for cache in (direct, detour):
+            model.forward(tokens[:14], cache)
+            model.forward(tokens[14:26], cache)
+        direct.truncate(14 + num_kept)
+        for there in range(11, num_kept - 1, -1):
+            detour.truncate(14 + there)
+        for ours, theirs in zip(state_of(direct), state_of(detour), strict=True):
+            assert torch.equal(ours, theirs)
+        # Dropped tokens do not matter: other ones in their place give the same, in a pass of the same shape.
+        other = model.new_cache(60)
+        model.forward(tokens[:14], other)
+        model.forward(
+            [*tokens[14 : 14 + num_kept], *[(token + 1) % VOCAB_SIZE for token in tokens[14 + num_kept : 26]]], other
+        )
+        other.truncate(14 + num_kept)
+        for ours, theirs in zip(state_of(direct), state_of(other), strict=True):
+            assert torch.equal(ours, theirs)
+
+
+def test_going_back_nowhere_and_wholly_is_exact(model: Qwen35Model) -> None:
+    for num_new in (1, 5, MAX_STEP_TOKENS + 1):
+        cache = model.new_cache(100)
+        model.forward(random_tokens(20), cache)
+        before = state_of(cache)
+        logits = model.forward(random_tokens(num_new, 20), cache)
+        after = state_of(cache)
+        cache.truncate(20 + num_new)
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(state_of(cache), after, strict=True))
+        cache.truncate(20)
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(state_of(cache), before, strict=True))
+        again = model.forward(random_tokens(num_new, 20), cache)
+        assert torch.equal(again, logits)
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(state_of(cache), after, strict=True))
+
+
+def test_a_long_pass_goes_back_where_logits_of_several_tokens_were_wanted(model: Qwen35Model) -> None:
+    """A forced span before drafts may be long; a chunk of a prompt is not recorded."""
+    tokens = random_tokens(90)
+    for num_kept in (1, 20, MAX_STEP_TOKENS, MAX_STEP_TOKENS + 1, 66, 69):
+        cache = model.new_cache(100)
+        model.forward(tokens[:20], cache)
+        model.forward(tokens[20:], cache, 5)
+        cache.truncate(20 + num_kept)
+        assert_like_fresh(model, cache, tokens[: 20 + num_kept])
+
+
+def test_rows_of_a_round_go_back_each_by_itself(model: Qwen35Model) -> None:
+    pool = model.new_pool(512, 4)
+    caches = [pool.new_cache(100) for _ in range(4)]
+    histories = [random_tokens(5 + 9 * place, 31 * place) for place in range(4)]
+    for cache, history in zip(caches, histories, strict=True):
+        model.forward(history, cache)
+    generator = random.Random(4)
+    for _ in range(6):
+        rounds = [[generator.randrange(VOCAB_SIZE) for _ in range(generator.randrange(1, 9))] for _ in caches]
+        model.forward_rows([ModelRow(tokens, cache) for tokens, cache in zip(rounds, caches, strict=True)])
+        for cache, history, tokens in zip(caches, histories, rounds, strict=True):
+            history += tokens[: generator.randrange(1, len(tokens) + 1)]
+            cache.truncate(len(history))
+    for cache, history in zip(caches, histories, strict=True):
+        assert_like_fresh(model, cache, history)
+
+
+def test_what_cannot_be_gone_back_to_is_refused(model: Qwen35Model) -> None:
+    cache = model.new_cache(100)
+    model.forward(random_tokens(10), cache)
+    model.forward(random_tokens(4, 10), cache)
+    with pytest.raises(ValueError, match="cannot keep 15 of 14"):
+        cache.truncate(15)
+    with pytest.raises(ValueError, match="no state is kept for 9 of 14"):
+        cache.truncate(9)
+    cache.truncate(12)
+    cache.truncate(10)
+    with pytest.raises(ValueError, match="no state is kept for 9 of 10"):
+        cache.truncate(9)
+    model.forward(random_tokens(MAX_STEP_TOKENS + 1), cache)
+    with pytest.raises(ValueError, match="no state is kept for 11 of 43"):
+        cache.truncate(11)
+    cache.truncate(10)
+    assert_like_fresh(model, cache, random_tokens(10))
+
+
+def test_forks_have_the_states_that_are_kept(model: Qwen35Model) -> None:
+    pool = model.new_pool(512, 4)
+    cache = pool.new_cache(100)
+    model.forward(random_tokens(10), cache)
+    model.forward(random_tokens(4, 10), cache)
+    assert [cache.num_forkable(count) for count in (20, 14, 13, 10, 9, 0)] == [14, 14, 10, 10, 0, 0]
+    with pytest.raises(ValueError, match="no state is kept for 13 of 14"):
+        cache.fork(13, 50)
+    whole, earlier, empty = cache.fork(14, 50), cache.fork(10, 50), cache.fork(0, 50)
+    # The original goes on, back and away; the forks do not notice.
+    cache.truncate(12)
+    model.forward([5, 6, 7], cache)
+    assert_like_fresh(model, cache, [*random_tokens(12), 5, 6, 7])
+    cache.release()
+    assert_like_fresh(model, whole, random_tokens(14))
+    assert_like_fresh(model, earlier, random_tokens(10))
+    model.forward(random_tokens(7), empty)
+    assert_like_fresh(model, empty, random_tokens(7))
+    # A fork does not know the pass that its original ran.
+    again = whole.fork(15, 50)
+    with pytest.raises(ValueError, match="no state is kept for 14 of 15"):
+        again.truncate(14)
+
+
+def test_a_fork_of_what_is_then_taken_back_stays(model: Qwen35Model) -> None:
+    pool = model.new_pool(512, 2)
+    cache = pool.new_cache(100)
+    model.forward(random_tokens(10), cache)
+    model.forward(random_tokens(6, 10), cache)
+    kept = cache.fork(16, 16)
+    for count in (14, 12, 10):
+        cache.truncate(count)
+    assert_like_fresh(model, cache, random_tokens(10))
+    cache.release()
+    other = kept.fork(16, 30)
+    assert_like_fresh(model, other, random_tokens(16))
+
+
+def test_a_snapshot_restores_every_bit(model: Qwen35Model) -> None:
+    pool = model.new_pool(256, 2)
+    cache, disturber = pool.new_cache(100), pool.new_cache(100)
+    model.forward(random_tokens(40), cache)
+    model.forward(random_tokens(6, 40), cache)
+    cache.truncate(43)
+    expected = state_of(cache)
+    snapshot = cache.snapshot()
+    assert (snapshot.num_tokens, snapshot.num_bytes > 0) == (43, True)
+    continued = model.forward([1, 2], cache)
+    cache.release()
+    assert pool.num_free_positions == pool.num_positions
+    model.forward(random_tokens(90), disturber)
+    assert cache.reserve(46)
+    assert cache.restore(snapshot)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(state_of(cache), expected, strict=True))
+    assert torch.equal(model.forward([1, 2], cache), continued)
+    with pytest.raises(ValueError, match="holds 45 tokens"):
+        cache.restore(snapshot)
+
+
+def test_an_empty_snapshot(model: Qwen35Model) -> None:
+    pool = model.new_pool(64, 1)
+    cache = pool.new_cache(20)
+    snapshot = cache.snapshot()
+    assert cache.restore(snapshot)
+    assert cache.reserve(6)
+    model.forward(random_tokens(5), cache)
+    assert_like_fresh(model, cache, random_tokens(5))
+
+
+def test_states_are_bounded_like_positions(model: Qwen35Model) -> None:
+    pool = model.new_pool(512, 2)
+    first, second, third = (pool.new_cache(100) for _ in range(3))
+    assert first.reserve(5)
+    assert second.reserve(5)
+    assert pool.num_free_slots == 0
+    num_free = pool.num_free_positions
+    assert not third.reserve(5)
+    assert pool.num_free_positions == num_free
+    model.forward(random_tokens(5), first)
+    assert first.num_forkable(5) == 0
+    with pytest.raises(ValueError, match="no slot is free"):
+        first.fork(5, 20)
+    with pytest.raises(ValueError, match="no room"):
+        model.forward([1], third)
+    snapshot = first.snapshot()
+    assert not third.restore(snapshot)
+    second.release()
+    kept = first.fork(5, 20)
+    assert pool.num_free_slots == 1
+    assert kept.reserve(20)
+    assert pool.num_free_slots == 0
+    kept.release()
+    first.release()
+    assert (pool.num_free_slots, pool.num_free_positions) == (4, pool.num_positions)
+
+
+def test_a_lack_of_positions_claims_no_state(model: Qwen35Model) -> None:
+    pool = model.new_pool(32, 2)
+    first, second = pool.new_cache(100), pool.new_cache(100)
+    assert first.reserve(32)
+    snapshot_source = model.new_cache(10)
+    model.forward(random_tokens(3), snapshot_source)
+    assert not second.reserve(1)
+    assert not second.restore(snapshot_source.snapshot())
+    assert pool.num_free_slots == 2
+
+
+def test_a_pool_is_for_at_least_one_sequence(model: Qwen35Model) -> None:
+    with pytest.raises(ValueError, match="at least one sequence"):
+        model.new_pool(10, 0)
+
+
+def test_random_lives_keep_the_books(model: Qwen35Model) -> None:
+    """Many caches of a small pool run, go back, fork, leave and return; each always knows its own tokens."""
+    pool: RecurrentPool = model.new_pool(320, 4)
+    generator = random.Random(9)
+    alive: list[tuple[RecurrentCache, list[int]]] = []
+    paused = []
+    for _ in range(250):
+        action = generator.choice(["new", "run", "run", "run", "back", "fork", "release", "pause", "resume"])
+        if action == "new":
+            alive.append((pool.new_cache(60), []))
+        elif action == "resume" and paused:
+            snapshot, history = paused.pop()
+            cache = pool.new_cache(60)
+            if cache.restore(snapshot):
+                alive.append((cache, history))
+            else:
+                paused.append((snapshot, history))
+        elif alive:
+            place = generator.randrange(len(alive))
+            cache, history = alive[place]
+            if action == "run":
+                tokens = [generator.randrange(VOCAB_SIZE) for _ in range(generator.choice([1, 1, 3, 8, 40]))]
+                if cache.reserve(len(history) + len(tokens)):
+                    model.forward(tokens, cache)
+                    history += tokens
+            elif action == "back":
+                count = max(0, len(history) - generator.randrange(4))
+                try:
+                    cache.truncate(count)
+                except ValueError:
+                    assert cache.num_tokens == len(history)
+                else:
+                    del history[count:]
+            elif action == "fork":
+                count = cache.num_forkable(generator.randrange(len(history) + 1))
+                alive.append((cache.fork(count, 60), history[:count]))
+            elif action == "release":
+                alive.pop(place)[0].release()
+            else:
+                paused.append((cache.snapshot(), list(history)))
+                cache.release()
+                alive.pop(place)
+        for cache, history in alive:
+            assert cache.num_tokens == len(history)
+    assert sum(len(history) > 0 for _, history in alive) > 1
+    for cache, history in alive:
+        if history:
+            assert_like_fresh(model, cache, history)
+    for cache, _ in alive:
+        cache.release()
+    assert (pool.num_free_slots, pool.num_free_positions) == (pool.num_slots, pool.num_positions)
