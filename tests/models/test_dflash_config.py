@@ -77,6 +77,8 @@ def test_neutral_values_are_accepted() -> None:
         ({"hidden_act": "gelu"}, "hidden_act: 'gelu'"),
         ({"attention_bias": True}, "attention_bias: attention with biases"),
         ({"num_key_value_heads": 4}, "num_key_value_heads: 4 does not divide 6"),
+        ({"num_hidden_layers": 2000}, "num_hidden_layers: 2000 is more than the 1024 that are supported"),
+        ({"dflash_config": INNER | SELECTOR | {"selector_top_k": 257}}, "selector_top_k: 257 is more than the 256"),
         ({"head_dim": 7}, "head_dim: rotary embedding needs an even size"),
         ({"block_size": 1}, "block_size: a block of one token has no drafts"),
         ({"sliding_window": None}, "dflash_config.swa_window_size: missing"),

@@ -198,6 +198,40 @@ def test_half_precision_keeps_rates_and_states_in_float32(model: Qwen35Model, tm
     assert torch.nn.functional.cosine_similarity(logits, expected).item() > 0.99
 
 
+def test_decay_rates_are_read_in_float32_from_either_format(tmp_path: Path) -> None:
+    reference = tiny_qwen3_5()
+    reference.save_pretrained(tmp_path)
+    exact = load_qwen3_5(tmp_path, torch.bfloat16)
+
+    def finer(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Less than bfloat16 can tell apart."""
+        return {name: value + 1e-4 * name.endswith("A_log") for name, value in tensors.items()}
+
+    rewrite_tensors(tmp_path, finer)
+    finer_model = load_qwen3_5(tmp_path, torch.bfloat16)
+    states = []
+    for model in (exact, finer_model):
+        cache = model.new_cache(60)
+        model.forward(TOKENS[:60], cache)
+        states.append(cache.pool.states[0, cache.slot])
+    assert not torch.equal(*states)
+    torch.testing.assert_close(*states, atol=1e-3, rtol=1e-3)
+
+    def rounded(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        names = "A_log", "dt_bias", "linear_attn.norm.weight"
+        return {name: value.bfloat16() if name.endswith(names) else value for name, value in tensors.items()}
+
+    rewrite_tensors(tmp_path, rounded)
+    model = load_qwen3_5(tmp_path)
+    with torch.no_grad():
+        for name, parameter in reference.named_parameters():
+            parameter += 1e-4 * name.endswith("A_log")
+            if name.endswith(("A_log", "dt_bias", "linear_attn.norm.weight")):
+                parameter.copy_(parameter.bfloat16())
+    logits = model.forward(TOKENS, model.new_cache(150), 150)
+    torch.testing.assert_close(logits, reference_logits(reference, TOKENS), **CLOSE)
+
+
 def test_every_wrong_tensor_is_named(tmp_path: Path) -> None:
     tiny_qwen3_5().save_pretrained(tmp_path)
 

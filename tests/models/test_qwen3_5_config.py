@@ -103,6 +103,7 @@ def test_switches_in_their_usual_place_are_accepted(document: dict[str, Any]) ->
         ({"decoder_sparse_step": 2}, "decoder_sparse_step: dense layers among"),
         ({"layer_types": ["linear_attention"]}, "layer_types: expected a list of 8 strings"),
         ({"layer_types": ["sliding_attention"] * 8}, "layer_types: 'sliding_attention' is not supported"),
+        ({"num_hidden_layers": 10**12}, "num_hidden_layers: 1000000000000 is more than the 1024 that are supported"),
         ({"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide 4"),
         ({"linear_num_key_heads": 4}, "linear_num_key_heads: 4 does not divide 6"),
         ({"linear_num_value_heads": None}, "linear_num_value_heads: missing"),

@@ -36,14 +36,16 @@ class ConfigFields:
         """The member as it stands, or None."""
         return self._document.get(name)
 
-    def count(self, name: str, default: int | None = None) -> int:
-        """A positive integer."""
+    def count(self, name: str, default: int | None = None, *, largest: int | None = None) -> int:
+        """A positive integer, up to `largest`."""
         value = self._document.get(name, default)
         value = default if value is None else value
         if value is None:
             self.fail(name, "missing")
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             self.fail(name, f"expected a positive integer, got {shown_value(value)}")
+        if largest is not None and value > largest:
+            self.fail(name, f"{shown_value(value)} is more than the {largest} that are supported")
         return value
 
     def index(self, name: str) -> int:

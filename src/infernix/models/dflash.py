@@ -21,7 +21,7 @@ from infernix.models.dflash_layers import BlockBatch, DFlashLayer
 from infernix.models.features import FeatureModel
 from infernix.models.qwen3_5_layers import float32_norm
 from infernix.models.rope_cache import RopeCache
-from infernix.models.tensor_reader import TensorReader
+from infernix.models.tensor_reader import TensorReader, read_checked
 from infernix.models.weights import WeightFiles
 
 _OWN_PARTS = ("d2t", "lm_head", "embed_tokens", "mask_embedding")
@@ -49,10 +49,14 @@ class DFlashDrafter:
         _check_target(config, model)
         self.config = config
         self._model = model
-        reader = TensorReader(weights)
+        read_checked(weights, self._read)
+        self._rope = RopeCache(config.rope, config.head_dim, model.max_context, model.dtype, model.device)
+
+    def _read(self, reader: TensorReader) -> None:
+        config = self.config
         prefix = "model." if "model.fc.weight" in reader else ""
         hidden = config.hidden_size
-        self._fc = reader.linear(f"{prefix}fc.weight", hidden, len(config.taps) * model.hidden_size)
+        self._fc = reader.linear(f"{prefix}fc.weight", hidden, len(config.taps) * self._model.hidden_size)
         self._context_norm = reader.tensor(f"{prefix}hidden_norm.weight", hidden, dtype=torch.float32)
         self._layers = [
             DFlashLayer(reader, f"{prefix}layers.{index}.", config, index) for index in range(len(config.spans))
@@ -62,8 +66,6 @@ class DFlashDrafter:
         for name in _OWN_PARTS:
             reader.refuse_from(f"{prefix}{name}", "is a part of the drafter's own where the target's is used")
         self._read_more(reader, prefix)
-        reader.check()
-        self._rope = RopeCache(config.rope, config.head_dim, model.dtype, model.device)
 
     @property
     def max_drafts(self) -> int:

@@ -20,6 +20,8 @@ _FULL, _SLIDING = "full_attention", "sliding_attention"
 # What these do to the numbers is not carried out; with these values they do nothing.
 _NEUTRAL = {"input_embedding_scale": 1, "output_multiplier": 1, "sample_from_anchor": False}
 _NUM_CONVOLUTION_TAPS = 2
+# Layers are counted out before a weight file can contradict; scores are kept for every pair of candidates.
+_MAX_LAYERS, _MAX_CANDIDATES = 1024, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def read_dflash_config(document: Mapping[str, Any], source: Path) -> DFlashConfi
     head_dim = fields.count("head_dim", 128)
     if head_dim % 2:
         fields.fail("head_dim", f"rotary embedding needs an even size, not {head_dim}")
-    num_layers, num_target_layers = fields.count("num_hidden_layers"), fields.count("num_target_layers")
+    num_layers = fields.count("num_hidden_layers", largest=_MAX_LAYERS)
+    num_target_layers = fields.count("num_target_layers", largest=_MAX_LAYERS)
     taps = own.indices("target_layer_ids", num_target_layers)
     hidden_size = fields.count("hidden_size")
     block_size = (own if "block_size" in own else fields).count("block_size")
@@ -174,4 +177,4 @@ def _read_selector(own: ConfigFields, hidden_size: int) -> SelectorConfig | None
         own.fail("conv_kernel_size", f"{num_taps} is not supported, only {_NUM_CONVOLUTION_TAPS}")
     if hidden_size % group_size:
         own.fail("conv_group_size", f"{group_size} does not divide {hidden_size} channels")
-    return SelectorConfig(group_size, own.count("selector_rank"), own.count("selector_top_k"))
+    return SelectorConfig(group_size, own.count("selector_rank"), own.count("selector_top_k", largest=_MAX_CANDIDATES))

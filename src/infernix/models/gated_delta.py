@@ -56,10 +56,11 @@ def delta_steps(inputs: DeltaInputs, state: torch.Tensor) -> tuple[torch.Tensor,
     q, k = _unit_heads(inputs.queries, num_heads), _unit_heads(inputs.keys, num_heads)
     q = q * state.shape[2] ** -0.5
     v, fades, strengths = inputs.values.float(), inputs.fades.exp(), inputs.strengths
-    state = state.clone()
     outputs = torch.empty(v.shape, dtype=torch.float32, device=v.device)
     for token in range(v.shape[1]):
-        state *= fades[:, token, :, None, None]
+        fade = fades[:, token, :, None, None]
+        # The caller's state stays as it is; the copy is faded in place from then on.
+        state = state.mul_(fade) if token else state * fade
         key = k[:, token].unsqueeze(2)
         known = torch.matmul(key, state)
         correction = (v[:, token].unsqueeze(2) - known) * strengths[:, token, :, None, None]

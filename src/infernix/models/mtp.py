@@ -22,7 +22,7 @@ from infernix.models.features import FeatureModel
 from infernix.models.qwen3_5_config import Qwen35Config
 from infernix.models.qwen3_5_layers import Batch, DecoderLayer, GatedAttention, float32_norm
 from infernix.models.rope_cache import RopeCache
-from infernix.models.tensor_reader import TensorReader
+from infernix.models.tensor_reader import TensorReader, read_checked
 from infernix.models.weights import WeightFiles
 
 
@@ -50,8 +50,11 @@ class MtpPredictor:
             raise ModelLoadError("the checkpoint has no multi-token predictor: no tensor's name begins with 'mtp.'")
         self._config = config
         self._model = model
-        reader = TensorReader(weights)
-        hidden = config.hidden_size
+        read_checked(weights, self._read)
+        self._rope = RopeCache(config.rope, config.rotary_dim, config.max_positions, model.dtype, model.device)
+
+    def _read(self, reader: TensorReader) -> None:
+        config, hidden = self._config, self._config.hidden_size
         self._embedding_norm = reader.offset_norm("mtp.pre_fc_norm_embedding.weight", hidden)
         self._hidden_norm = reader.offset_norm("mtp.pre_fc_norm_hidden.weight", hidden)
         self._fc = reader.linear("mtp.fc.weight", hidden, 2 * hidden)
@@ -60,8 +63,6 @@ class MtpPredictor:
         self._final_norm = reader.offset_norm("mtp.norm.weight", hidden)
         reader.refuse_from("mtp.layers.1.", "is beyond the one layer that is supported")
         reader.refuse_from("mtp.embed_tokens.", "is an embedding of the predictor's own, which is not supported")
-        reader.check()
-        self._rope = RopeCache(config.rope, config.rotary_dim, model.dtype, model.device)
 
     def new_pool(self, num_positions: int) -> KVPool:
         """Memory for the predictor's keys and values of `num_positions` tokens of all sequences together."""

@@ -20,7 +20,7 @@ from infernix.models.qwen3_5_config import Qwen35Config
 from infernix.models.qwen3_5_layers import Batch, float32_norm, read_layers
 from infernix.models.recurrent_state import RecurrentCache, RecurrentPool
 from infernix.models.rope_cache import RopeCache
-from infernix.models.tensor_reader import TensorReader
+from infernix.models.tensor_reader import TensorReader, read_checked
 from infernix.models.weights import WeightFiles
 
 _PREFIXES = ("model.language_model.", "model.")
@@ -32,7 +32,11 @@ class Qwen35Model:
     def __init__(self, config: Qwen35Config, weights: WeightFiles) -> None:
         """Raises ModelLoadError that names every tensor which is missing or has another shape than `config` says."""
         self.config = config
-        reader = TensorReader(weights)
+        read_checked(weights, self._read)
+        self._rope = RopeCache(config.rope, config.rotary_dim, config.max_positions, self.dtype, self.device)
+
+    def _read(self, reader: TensorReader) -> None:
+        config = self.config
         prefix = next((name for name in _PREFIXES if f"{name}embed_tokens.weight" in reader), _PREFIXES[-1])
         shape = config.vocab_size, config.hidden_size
         self._embedding = reader.tensor(f"{prefix}embed_tokens.weight", *shape)
@@ -42,9 +46,7 @@ class Qwen35Model:
         )
         self._final_norm = reader.offset_norm(f"{prefix}norm.weight", config.hidden_size)
         head = self._embedding if config.tie_word_embeddings else reader.tensor("lm_head.weight", *shape)
-        reader.check()
         self._head = reader.matrix(head, is_delicate=True)
-        self._rope = RopeCache(config.rope, config.rotary_dim, self.dtype, self.device)
 
     @property
     def num_logits(self) -> int:

@@ -18,6 +18,9 @@ DENSE_ARCHITECTURES = ("Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration")
 EXPERT_ARCHITECTURES = ("Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration")
 QWEN3_5_ARCHITECTURES = DENSE_ARCHITECTURES + EXPERT_ARCHITECTURES
 
+# What is counted out in Python, or allocated, before a weight file can contradict it.
+_MAX_LAYERS, _MAX_EXPERTS = 1024, 4096
+
 _RECURRENT, _FULL = "linear_attention", "full_attention"
 
 
@@ -147,7 +150,7 @@ def _refuse_unsupported(outer: ConfigFields, fields: ConfigFields) -> None:
 
 
 def _read_layer_types(fields: ConfigFields) -> tuple[bool, ...]:
-    num_layers = fields.count("num_hidden_layers")
+    num_layers = fields.count("num_hidden_layers", largest=_MAX_LAYERS)
     kinds = fields.texts("layer_types", num_layers)
     if kinds is None:
         interval = fields.count("full_attention_interval", 4)
@@ -173,7 +176,7 @@ def _read_delta(fields: ConfigFields) -> DeltaConfig:
 
 
 def _read_experts(fields: ConfigFields) -> ExpertConfig:
-    num_experts, num_chosen = fields.count("num_experts"), fields.count("num_experts_per_tok")
+    num_experts, num_chosen = fields.count("num_experts", largest=_MAX_EXPERTS), fields.count("num_experts_per_tok")
     if num_chosen > num_experts:
         fields.fail("num_experts_per_tok", f"{num_chosen} of {num_experts} experts cannot be chosen")
     return ExpertConfig(

@@ -51,11 +51,6 @@ class WeightFiles:
             self._file_by_tensor = dict.fromkeys(self._open_files[single].keys(), single)
         self._source = index if index in self._file_by_tensor.values() else single
 
-    @property
-    def device(self) -> torch.device:
-        """Where tensors are put."""
-        return self._device
-
     def __contains__(self, name: str) -> bool:
         return name in self._file_by_tensor
 
@@ -63,20 +58,29 @@ class WeightFiles:
         """Names of the tensors that begin with `prefix`, in order."""
         return sorted(name for name in self._file_by_tensor if name.startswith(prefix))
 
+    def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        """Raises ModelLoadError where the tensor `name` is missing or has another shape; only its header is read."""
+        path = self._file_by_tensor.get(name)
+        if path is None:
+            raise ModelLoadError(f"{self._source}: tensor {name!r} is missing")
+        try:
+            stored = self._open_files[path].get_slice(name).get_shape()
+        except (SafetensorError, OSError) as error:
+            raise ModelLoadError(f"{path}: tensor {name!r} cannot be read: {error}") from error
+        if tuple(stored) != shape:
+            raise ModelLoadError(f"{path}: tensor {name!r} has shape {list(stored)}, expected {list(shape)}")
+
     def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> torch.Tensor:
         """The tensor `name` in the wanted number format, or in `dtype`, on the wanted device.
 
         Raises ModelLoadError, naming file and tensor, where it is missing, has another shape or an integer format.
         """
-        path = self._file_by_tensor.get(name)
-        if path is None:
-            raise ModelLoadError(f"{self._source}: tensor {name!r} is missing")
+        self.check_shape(name, shape)
+        path = self._file_by_tensor[name]
         try:
             tensor: torch.Tensor = self._open_files[path].get_tensor(name)
         except (SafetensorError, OSError, RuntimeError) as error:
             raise ModelLoadError(f"{path}: tensor {name!r} cannot be read: {error}") from error
-        if tuple(tensor.shape) != shape:
-            raise ModelLoadError(f"{path}: tensor {name!r} has shape {list(tensor.shape)}, expected {list(shape)}")
         if tensor.dtype not in SUPPORTED_DTYPES:
             raise ModelLoadError(f"{path}: tensor {name!r} has the unsupported format {tensor.dtype}")
         return tensor.to(device=self._device, dtype=dtype or self._dtype)
