@@ -99,7 +99,7 @@ def random_value(rng: Random, depth: int) -> object:
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
-@pytest.mark.parametrize("room_bytes", [0, 8_000, 16 << 20])
+@pytest.mark.parametrize("room_bytes", [0, 4_000, 16 << 20])
 def test_threads_on_one_grammar_get_what_one_thread_gets(name: str, room_bytes: int) -> None:
     alone = [
         walk(CompiledGrammar(GRAMMARS[name], VocabularyIndex(VOCABULARY)).new_matcher(), VOCABULARY, Random(seed), 60)

@@ -56,7 +56,8 @@ Short escapes where JSON has them, else `\\u00` with lower-case digits; the form
 
 def canonical_string(value: str) -> bytes:
     """`value` as a JSON string in the canonical form, quotes included. `value` holds no surrogates."""
-    return f'"{value.translate(_CANONICAL_TRANSLATION)}"'.encode()
+    # Nothing in an identifier needs an escape; most names are one.
+    return f'"{value if value.isidentifier() else value.translate(_CANONICAL_TRANSLATION)}"'.encode()
 
 
 _CANONICAL_TRANSLATION = str.maketrans(CANONICAL_ESCAPES)

@@ -33,6 +33,7 @@ RULES = 9  # start state, nullable
 STATE_LOOPS = 27  # atoms that lead back to the state; atoms that run through a loop's body from it: LOOP_SETS rows;
 # which of the two are even: OWN_IS_EVEN | BODY_IS_EVEN
 LOOP_SETS = 28  # low and high word of a set of atoms
+STAND_INS = 31  # state -> one that stands for it where masks are worked out
 LOOP_STARTS = 30  # set by set: an ASCII byte of it or NO_BYTE; by byte class, whether it can begin a character of it
 # Tables that grow.
 NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
@@ -54,7 +55,7 @@ STACK = 24  # component search: provisional frame, next link; and a second stack
 SORTED = 25  # return state, parent, count: pairs in canonical order; or state, frame, 0: items
 RELATION = 26  # open questions of one comparison: frame, frame, whether the second covers the first
 COVERINGS = 29  # answers to such questions by hash, later ones in place of earlier: frame + 1, frame, answer
-NUM_TABLES = 31
+NUM_TABLES = 32
 
 CAPACITY = 32
 COUNT = 64
@@ -149,6 +150,13 @@ _SLOT_TABLES = {CONFIGURATIONS: CONFIGURATION_SLOTS, FRAMES: FRAME_SLOTS, WORK: 
 # Tables of which only the rows in use need to be kept, and which says how many those are.
 _COUNTED_BY = {CONFIGURATIONS: CONFIGURATIONS, NEXT: CONFIGURATIONS, ITEMS: ITEMS, FRAMES: FRAMES, PAIRS: PAIRS}
 _SLOTS_PER_ROW = {CONFIGURATIONS: 2, FRAMES: 4, WORK: 2, LINKS: 2}
+_SLOTS = frozenset(_SLOT_TABLES.values())
+# The order in which tables stand in an arena: those of the network, which never grow, then the others, those that grow
+# most at the end. A new arena has this many times the others' size as room behind them.
+_LAST = (ITEMS, CONFIGURATIONS, CONFIGURATION_SLOTS, NEXT)
+_GROWING = (PROVISIONAL_OF_RULE, *(table for table in _INITIAL_ROWS if table not in _LAST), *_LAST)
+_ORDER = np.array([*(table for table in range(NUM_TABLES) if table not in _GROWING), *_GROWING])
+_ROOM = 3
 
 
 def new_arena(network_tables: dict[int, NDArray[np.int32]], num_states: int, num_classes: int) -> tuple[Arena, Control]:
@@ -172,11 +180,17 @@ def new_arena(network_tables: dict[int, NDArray[np.int32]], num_states: int, num
     return arena, control
 
 
+def num_used_bytes(control: Control) -> int:
+    """Memory of all tables, without the room behind them that nothing has been written to."""
+    return 4 * int((control[CAPACITY : CAPACITY + NUM_TABLES] * _row_widths(control)).sum())
+
+
 def grown(arena: Arena, control: Control) -> Arena:
-    """A larger arena in which the table that control[FULL] names has twice the rows; `control` is updated in place.
+    """An arena in which the table that control[FULL] names has twice the rows: a larger one, or the same where that
+    has the room. `control` is updated in place.
 
     Hash tables that have to grow with it come out empty and must be filled again (`rebuild_slots`).
-    Raises ConstraintTooLarge where the arena would pass MAX_ARENA_BYTES.
+    Raises ConstraintTooLarge where the tables would pass MAX_ARENA_BYTES.
     """
     capacities = control[CAPACITY : CAPACITY + NUM_TABLES].copy()
     table = int(control[FULL]) - 1
@@ -201,19 +215,35 @@ def _row_widths(control: Control) -> NDArray[np.int64]:
 
 
 def _lay_out(old: Arena, control: Control, capacities: NDArray[np.int64]) -> Arena:
+    """The arena with these capacities: `old` where that is long enough, else a new one with room to grow."""
     widths = _row_widths(control)
     sizes = capacities * widths
     bases = np.zeros(NUM_TABLES, np.int64)
-    np.cumsum(sizes[:-1], out=bases[1:])
-    arena = np.zeros(int(sizes.sum()), np.int32)
-    old_bases = control[:NUM_TABLES].copy()
-    old_sizes = control[CAPACITY : CAPACITY + NUM_TABLES] * widths
-    for table in range(NUM_TABLES):
-        kept = int(old_sizes[table])
-        if kept and not (table in _SLOT_TABLES.values() and sizes[table] != kept):
-            if table in _COUNTED_BY:
-                kept = int(control[COUNT + _COUNTED_BY[table]] * widths[table])
-            arena[bases[table] : bases[table] + kept] = old[old_bases[table] : old_bases[table] + kept]
+    bases[_ORDER[1:]] = np.cumsum(sizes[_ORDER[:-1]])
+    num_words = int(sizes.sum())
+    arena = old
+    if num_words > len(old):
+        num_fixed = int(bases[_GROWING[0]])
+        # What is not written to takes no memory yet, and need not be copied when a table grows into it.
+        arena = np.empty(num_words + _ROOM * (num_words - num_fixed), np.int32)
+        if len(old):
+            arena[:num_fixed] = old[:num_fixed]
+        # A row of NEXT, the last table, is written as a whole when its configuration is.
+        arena[num_fixed : bases[NEXT]] = 0
+    # From the last table to the first, because in the same arena each moves further back, if at all.
+    for table in reversed(_GROWING) if len(old) else ():
+        base, size = int(bases[table]), int(sizes[table])
+        old_base, kept = int(control[table]), int(control[CAPACITY + table] * widths[table])
+        if arena is old and base == old_base and size == kept:
+            continue
+        if size != kept and table in _SLOTS:
+            kept = 0
+        elif table in _COUNTED_BY:
+            kept = int(control[COUNT + _COUNTED_BY[table]] * widths[table])
+        if base != old_base or arena is not old:
+            arena[base : base + kept] = old[old_base : old_base + kept]
+        if arena is old and table != NEXT:
+            arena[base + kept : base + size] = 0
     control[:NUM_TABLES] = bases
     control[CAPACITY : CAPACITY + NUM_TABLES] = capacities
     return arena

@@ -11,6 +11,7 @@ from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.matching import arena
 from infernix.matching.arena import new_arena
+from infernix.matching.far_states import stand_ins
 from infernix.matching.forest import Forest
 from infernix.matching.interning import initialize, rebuild_slots
 from infernix.matching.loops import loop_tables
@@ -42,8 +43,15 @@ class ConfigurationTable:
         self.token_sets: tuple[ir.TokenSet, ...] = network.token_sets
         self._lock = threading.Lock()
         self._arena, self._control = new_arena(
-            {**network.tables, **loop_tables(network)}, network.num_states, network.num_classes
+            {
+                **network.tables,
+                **loop_tables(network),
+                arena.STAND_INS: stand_ins(network, max_token_bytes),
+            },
+            network.num_states,
+            network.num_classes,
         )
+        self._num_bytes = arena.num_used_bytes(self._control)
         self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
         initialize(self._arena, self._control)
         self._control[arena.ROOT_RULE] = network.root_rule
@@ -175,7 +183,7 @@ class ConfigurationTable:
     @property
     def num_bytes(self) -> int:
         """Memory of all tables."""
-        return self._arena.nbytes
+        return self._num_bytes
 
     def _make_room(self) -> None:
         """After a kernel stopped: grows the table that was full, or raises for the bound that was met."""
@@ -186,5 +194,6 @@ class ConfigurationTable:
             raise ConstraintTooLarge(_LIMIT_MESSAGES[limit])
         full = int(self._control[arena.FULL]) - 1
         self._arena = arena.grown(self._arena, self._control)
+        self._num_bytes = arena.num_used_bytes(self._control)
         if full in (arena.CONFIGURATIONS, arena.FRAMES):
             rebuild_slots(self._arena, self._control)

@@ -49,6 +49,9 @@ BYTES = 9  # lowest byte * 256 + highest byte
 TOKENS = 10  # token set
 KIND_BITS = 4
 
+# Arrays of automata up to this size are kept for other grammars.
+_MAX_KEPT_EDGES = 1024
+
 # Nodes of all blocks together.
 MAX_NODES = 1 << 22
 
@@ -123,6 +126,37 @@ def _class_edges(ranges: tuple[tuple[int, int], ...]) -> _ClassEdges:
     return _ClassEdges(edges, len(edges) // 4, num_states, num_encoding_bytes)
 
 
+def _automaton_arrays(automaton: Automaton) -> tuple[Ints, Ints]:
+    """The edges of an automaton, one after the other, and its accepting states; not to be written to."""
+    if len(automaton.edges) > _MAX_KEPT_EDGES:
+        return _made_automaton_arrays(automaton)
+    return _kept_automaton_arrays(_SameAutomaton(automaton))
+
+
+def _made_automaton_arrays(automaton: Automaton) -> tuple[Ints, Ints]:
+    edges = np.fromiter(chain.from_iterable(automaton.edges), np.int32, 4 * len(automaton.edges))
+    return edges, np.fromiter(automaton.accepting, np.int32, len(automaton.accepting))
+
+
+class _SameAutomaton:
+    """An automaton by its identity: those of numbers and patterns are kept where they are made, and to compare two
+    takes as long as to write one down."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self.automaton = automaton
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameAutomaton) and self.automaton is other.automaton
+
+    def __hash__(self) -> int:
+        return id(self.automaton)
+
+
+@lru_cache(maxsize=256)
+def _kept_automaton_arrays(same: _SameAutomaton) -> tuple[Ints, Ints]:
+    return _made_automaton_arrays(same.automaton)
+
+
 class _Flattening:
     def __init__(self, grammar: Grammar) -> None:
         self._rules = grammar.rules
@@ -155,15 +189,16 @@ class _Flattening:
         literals, classes, automata = self._literals, self._classes, self._automata
         num_edges = [len(automaton.edges) for automaton in automata]
         states = list(accumulate((automaton.num_states for automaton in automata), initial=0))
-        edges = np.fromiter(chain.from_iterable(chain.from_iterable(part.edges for part in automata)), np.int32)
+        edges = np.zeros(0, np.int32)
         final = np.zeros(states[-1], np.int32)
         if automata:
+            arrays = [_automaton_arrays(automaton) for automaton in automata]
+            edges = np.concatenate([of_automaton for of_automaton, _ in arrays])
             offsets = np.repeat(np.array(states[:-1], np.int32), num_edges)
             edges[0::4] += offsets
             edges[3::4] += offsets
-            final[
-                [first + state for first, part in zip(states, automata, strict=False) for state in part.accepting]
-            ] = 1
+            for first, (_, accepting) in zip(states, arrays, strict=False):
+                final[accepting + first] = 1
         return FlatGrammar(
             blocks=self._blocks,
             nodes=np.array(self._nodes, np.int64),

@@ -32,6 +32,7 @@ from infernix.matching.arena import (
     ROOT_FRAME,
     RULES,
     SORTED,
+    STAND_INS,
     STATE_LOOPS,
     STOPPED,
     UNBOUNDED,
@@ -160,22 +161,30 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
 @inner
 def _set_dead_classes(A: Arena, C: Control, configuration: int) -> None:
     """Notes which bytes lead nowhere: most do, and a walk over the vocabulary asks about nearly all of them."""
-    cells = C[NEXT] + configuration * C[NUM_CLASSES]
+    # Read once: as far as the compiler knows, each write could change them.
+    num_classes = C[NUM_CLASSES] + 0
+    cells = C[NEXT] + configuration * num_classes
     row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
-    few_items = A[row + 1] <= MAX_EXAMINED_ITEMS
-    for byte_class in range(C[NUM_CLASSES]):
-        A[cells + byte_class] = DEAD if few_items else UNKNOWN
-    if few_items:
-        for item_row in range(A[row], A[row] + A[row + 1]):
-            targets = C[DELTA] + A[C[ITEMS] + 2 * item_row] * C[NUM_CLASSES]
-            for byte_class in range(C[NUM_CLASSES]):
-                if A[targets + byte_class] != NO_TARGET:
-                    A[cells + byte_class] = UNKNOWN
+    first_item = A[row] + 0
+    num_items = A[row + 1] + 0
+    if num_items == 0 or num_items > MAX_EXAMINED_ITEMS:
+        for byte_class in range(num_classes):
+            A[cells + byte_class] = DEAD if num_items == 0 else UNKNOWN
+        return
+    for item_row in range(first_item, first_item + num_items):
+        targets = C[DELTA] + A[C[ITEMS] + 2 * item_row] * num_classes
+        for byte_class in range(num_classes):
+            value = DEAD if A[targets + byte_class] == NO_TARGET else UNKNOWN
+            if value == UNKNOWN or item_row == first_item:
+                A[cells + byte_class] = value
 
 
 @inner
 def clamp(A: Arena, C: Control, configuration: int) -> int:
-    """The configuration with the same mask that stands for all that differ in far away bounds only, or STOPPED."""
+    """The configuration with the same mask that stands for all that differ only in what is far away, or STOPPED.
+
+    That is counts far from their bounds, and states that no token tells apart.
+    """
     known = int(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 6])
     if known != UNKNOWN:
         return known
@@ -188,10 +197,10 @@ def clamp(A: Arena, C: Control, configuration: int) -> int:
     for i in range(num_items):
         item = C[ITEMS] + 2 * (A[row] + i)
         target = C[SORTED] + 3 * i
-        A[target] = A[item]
+        A[target] = A[C[STAND_INS] + A[item]]
         A[target + 1] = A[C[FRAMES] + FRAME_WIDTH * A[item + 1] + 7]
         A[target + 2] = 0
-        changed = changed or A[target + 1] != A[item + 1]
+        changed = changed or A[target] != A[item] or A[target + 1] != A[item + 1]
     clamped = configuration
     if changed:
         C[MAY_END] = A[row + 2]

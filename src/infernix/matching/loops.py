@@ -19,9 +19,11 @@ from infernix.matching.network import Network
 _BYTES_BY_ATOM = np.argsort(ATOM_OF_ASCII, kind="stable")
 _FIRST_BYTES = np.searchsorted(ATOM_OF_ASCII[_BYTES_BY_ATOM], np.arange(NUM_ASCII_ATOMS))
 
-_ENCODINGS = tuple(tuple(utf8_sequences(ranges)) for ranges in ATOM_RANGES)
-_BYTE_RANGES = frozenset(
-    byte_range for encodings in _ENCODINGS[NUM_ASCII_ATOMS:] for encoding in encodings for byte_range in encoding
+# The encodings of each atom beyond ASCII, as numbers of byte ranges.
+_ENCODINGS_BEYOND_ASCII = tuple(tuple(utf8_sequences(ranges)) for ranges in ATOM_RANGES[NUM_ASCII_ATOMS:])
+_BYTE_RANGES = sorted({part for encodings in _ENCODINGS_BEYOND_ASCII for encoding in encodings for part in encoding})
+_RANGE_NUMBERS = tuple(
+    tuple(tuple(map(_BYTE_RANGES.index, encoding)) for encoding in encodings) for encodings in _ENCODINGS_BEYOND_ASCII
 )
 
 
@@ -59,14 +61,16 @@ class _Steps:
         self._num_classes = network.num_classes
         self._delta = network.tables[arena.DELTA].reshape(network.num_states, network.num_classes)
         self._is_final = network.tables[arena.FLAGS] & arena.FINAL != 0
-        self._has_calls = np.diff(network.tables[arena.CALL_BEGIN]) != 0
+        self._call_begins = network.tables[arena.CALL_BEGIN]
         # By atom beyond ASCII its encodings as tuples of sets of byte classes; many are the same to the network.
         class_of = self._class_of.tolist()
-        classes = {(low, high): frozenset(class_of[low : high + 1]) for low, high in _BYTE_RANGES}
+        classes = [frozenset(class_of[low : high + 1]) for low, high in _BYTE_RANGES]
         self._encodings = [
-            {tuple(classes[byte_range] for byte_range in encoding) for encoding in encodings}
-            for encodings in _ENCODINGS[NUM_ASCII_ATOMS:]
+            {tuple([classes[number] for number in encoding]) for encoding in encodings} for encodings in _RANGE_NUMBERS
         ]
+        self._leads = frozenset().union(*[encoding[0] for encodings in self._encodings for encoding in encodings])
+        self._steps: dict[int, list[int]] = {}
+        self._targets: dict[tuple[int, frozenset[int]], frozenset[int]] = {}
 
     def states_with_self_loop(self) -> list[int]:
         """States from which some byte leads, or may begin a character that leads, back to themselves."""
@@ -107,26 +111,52 @@ class _Steps:
         """The atoms whose characters all lead into targets; whether nothing ends or calls inside them; the targets."""
         atoms, is_plain = 0, True
         reached: set[int] = set()
+        steps = self._steps_of(state)
+        if all(steps[byte_class] < 0 for byte_class in self._leads):
+            return atoms, is_plain, reached
         for atom, encodings in enumerate(self._encodings, NUM_ASCII_ATOMS):
             ends: set[int] = set()
             inside: set[int] = set()
             if all(self._follow(state, encoding, ends, inside) for encoding in encodings) and ends <= targets:
                 atoms |= 1 << atom
                 reached |= ends
-                is_plain &= not any(self._is_final[s] or self._has_calls[s] for s in inside)
+                is_plain &= not any(map(self._ends_or_calls, inside))
         return atoms, is_plain, reached
 
     def _follow(self, state: int, encoding: tuple[frozenset[int], ...], ends: set[int], inside: set[int]) -> bool:
         """Adds where an encoding leads to `ends`, the states before that to `inside`; False where it leads nowhere."""
-        states = {state}
+        states = frozenset((state,))
         for position, classes in enumerate(encoding):
             if position:
                 inside |= states
-            states = {int(self._delta[s, byte_class]) for s in states for byte_class in classes}
+            if len(states) == 1:
+                (one,) = states
+                states = self._after(one, classes)
+            else:
+                states = frozenset().union(*[self._after(s, classes) for s in states])
             if min(states) < 0:
                 return False
         ends |= states
         return True
+
+    def _steps_of(self, state: int) -> list[int]:
+        """Where each byte class leads."""
+        found = self._steps.get(state)
+        if found is None:
+            found = self._steps[state] = self._delta[state].tolist()
+        return found
+
+    def _after(self, state: int, classes: frozenset[int]) -> frozenset[int]:
+        """Where the bytes of these classes lead, NO_TARGET and references to lists among it."""
+        key = state, classes
+        found = self._targets.get(key)
+        if found is None:
+            steps = self._steps_of(state)
+            found = self._targets[key] = frozenset([steps[byte_class] for byte_class in classes])
+        return found
+
+    def _ends_or_calls(self, state: int) -> bool:
+        return bool(self._is_final[state] or self._call_begins[state] != self._call_begins[state + 1])
 
     def starts(self, atoms: int) -> NDArray[np.int32]:
         """The set's part of LOOP_STARTS."""
@@ -134,10 +164,11 @@ class _Steps:
         ascii_bytes = np.flatnonzero((atoms >> ATOM_OF_ASCII) & 1)
         part[0] = ascii_bytes[0] if len(ascii_bytes) else arena.NO_BYTE
         part[1 + self._class_of[ascii_bytes]] = 1
+        leads: set[int] = set()
         for atom, encodings in enumerate(self._encodings, NUM_ASCII_ATOMS):
             if atoms >> atom & 1:
-                for encoding in encodings:
-                    part[[1 + byte_class for byte_class in encoding[0]]] = 1
+                leads.update(*[encoding[0] for encoding in encodings])
+        part[[1 + byte_class for byte_class in leads]] = 1
         return part
 
 

@@ -21,65 +21,65 @@ MAX_MERGED_STEPS = 1 << 18
 # elements, and then tables of that width: the elements, set by set; where each element stands; the set of each element;
 # and by set where it begins and ends, how many of its elements are marked (they come first), and a list of the sets
 # with marked elements.
-_ELEMENTS = 0
-_PLACE = 1
-_SET_OF = 2
-_BEGIN = 3
-_END = 4
+ELEMENTS = 0
+PLACE = 1
+SET_OF = 2
+BEGIN = 3
+END = 4
 _NUM_MARKED = 5
 _MARKED_SETS = 6
-_HEADER = 3
+HEADER = 3
 
 
-def _partition_size(num_elements: int) -> int:
-    return _HEADER + 7 * (num_elements + 1)
+def partition_size(num_elements: int) -> int:
+    return HEADER + 7 * (num_elements + 1)
 
 
 @inner
-def _begin_partition(partition: Ints, num_elements: int) -> None:
+def begin_partition(partition: Ints, num_elements: int) -> None:
     """All elements in one set, 0; `partition` is all zeros."""
     width = num_elements + 1
     partition[0] = width
     partition[1] = 1
     for element in range(num_elements):
-        partition[_HEADER + element] = element
-        partition[_HEADER + _PLACE * width + element] = element
-    partition[_HEADER + _END * width] = num_elements
+        partition[HEADER + element] = element
+        partition[HEADER + PLACE * width + element] = element
+    partition[HEADER + END * width] = num_elements
 
 
 @inner
-def _mark(partition: Ints, element: int) -> None:
+def mark(partition: Ints, element: int) -> None:
     """Marks an element, once."""
     width = partition[0] + 0
-    part = partition[_HEADER + _SET_OF * width + element] + 0
-    place = partition[_HEADER + _PLACE * width + element] + 0
-    marked = _HEADER + _NUM_MARKED * width + part
-    first_unmarked = partition[_HEADER + _BEGIN * width + part] + partition[marked] + 0
+    part = partition[HEADER + SET_OF * width + element] + 0
+    place = partition[HEADER + PLACE * width + element] + 0
+    marked = HEADER + _NUM_MARKED * width + part
+    first_unmarked = partition[HEADER + BEGIN * width + part] + partition[marked] + 0
     if place < first_unmarked:
         return
-    other = partition[_HEADER + first_unmarked]
-    partition[_HEADER + place] = other
-    partition[_HEADER + _PLACE * width + other] = place
-    partition[_HEADER + first_unmarked] = element
-    partition[_HEADER + _PLACE * width + element] = first_unmarked
+    other = partition[HEADER + first_unmarked]
+    partition[HEADER + place] = other
+    partition[HEADER + PLACE * width + other] = place
+    partition[HEADER + first_unmarked] = element
+    partition[HEADER + PLACE * width + element] = first_unmarked
     if partition[marked] == 0:
-        partition[_HEADER + _MARKED_SETS * width + partition[2]] = part
+        partition[HEADER + _MARKED_SETS * width + partition[2]] = part
         partition[2] += 1
     partition[marked] += 1
 
 
 @inner
-def _split(partition: Ints) -> None:
+def split(partition: Ints) -> None:
     """Parts marked from unmarked elements in every set, and unmarks all. The smaller half becomes a new set."""
     width = partition[0] + 0
-    begins = _HEADER + _BEGIN * width
-    ends = _HEADER + _END * width
+    begins = HEADER + BEGIN * width
+    ends = HEADER + END * width
     for index in range(partition[2]):
-        part = partition[_HEADER + _MARKED_SETS * width + index] + 0
+        part = partition[HEADER + _MARKED_SETS * width + index] + 0
         begin = partition[begins + part]
         end = partition[ends + part]
-        middle = begin + partition[_HEADER + _NUM_MARKED * width + part]
-        partition[_HEADER + _NUM_MARKED * width + part] = 0
+        middle = begin + partition[HEADER + _NUM_MARKED * width + part]
+        partition[HEADER + _NUM_MARKED * width + part] = 0
         if middle == end:
             continue
         new = partition[1] + 0
@@ -93,7 +93,7 @@ def _split(partition: Ints) -> None:
             partition[ends + new] = end
             partition[ends + part] = middle
         for place in range(partition[begins + new], partition[ends + new]):
-            partition[_HEADER + _SET_OF * width + partition[_HEADER + place]] = new
+            partition[HEADER + SET_OF * width + partition[HEADER + place]] = new
     partition[2] = 0
 
 
@@ -115,39 +115,39 @@ def _refine(
     any); sources has the source by transition, incoming the transitions by target, from target_begins[target] on.
     """
     num_transitions = len(sources)
-    _begin_partition(states, num_states)
+    begin_partition(states, num_states)
     for state in range(num_states):
         if final[state] != 0:
-            _mark(states, state)
-    _split(states)
-    _begin_partition(transitions, num_transitions)
-    begins = _HEADER + _BEGIN * (num_transitions + 1)
-    ends = _HEADER + _END * (num_transitions + 1)
+            mark(states, state)
+    split(states)
+    begin_partition(transitions, num_transitions)
+    begins = HEADER + BEGIN * (num_transitions + 1)
+    ends = HEADER + END * (num_transitions + 1)
     begin = 0
     for part in range(num_letters):
         transitions[begins + part] = begin
         for transition in range(begin, letter_ends[part]):
-            transitions[_HEADER + _SET_OF * (num_transitions + 1) + transition] = part
+            transitions[HEADER + SET_OF * (num_transitions + 1) + transition] = part
         begin = letter_ends[part] + 0
         transitions[ends + part] = begin
     transitions[1] = num_letters
 
     # The first set of states need not split anything: what leads there is what does not lead to the others.
-    state_begins = _HEADER + _BEGIN * (num_states + 1)
-    state_ends = _HEADER + _END * (num_states + 1)
+    state_begins = HEADER + BEGIN * (num_states + 1)
+    state_ends = HEADER + END * (num_states + 1)
     next_states = 1
     next_transitions = 0
     while next_transitions < transitions[1]:
         for place in range(transitions[begins + next_transitions], transitions[ends + next_transitions]):
-            _mark(states, sources[transitions[_HEADER + place]] + 0)
-        _split(states)
+            mark(states, sources[transitions[HEADER + place]] + 0)
+        split(states)
         next_transitions += 1
         while next_states < states[1]:
             for place in range(states[state_begins + next_states], states[state_ends + next_states]):
-                state = states[_HEADER + place]
+                state = states[HEADER + place]
                 for index in range(target_begins[state], target_begins[state + 1]):
-                    _mark(transitions, incoming[index] + 0)
-            _split(transitions)
+                    mark(transitions, incoming[index] + 0)
+            split(transitions)
             next_states += 1
 
 
@@ -232,7 +232,7 @@ def _merge(
         states,
         transitions,
     )
-    set_of = _HEADER + _SET_OF * (num_merged + 1)
+    set_of = HEADER + SET_OF * (num_merged + 1)
     num_new = 0
     for state in range(num_states):
         part = -1
@@ -301,8 +301,8 @@ def merge_equal(subsets: Subsets, num_letters: int) -> Quotient:
         np.zeros(num_merged + 2, np.int32),
         np.empty(num_steps, np.int32),
         np.empty(num_steps, np.int32),
-        np.zeros(_partition_size(num_merged), np.int32),
-        np.zeros(_partition_size(num_steps), np.int32),
+        np.zeros(partition_size(num_merged), np.int32),
+        np.zeros(partition_size(num_steps), np.int32),
         np.empty(len(final), np.int32),
         np.full(num_merged, -1, np.int32),
         final,

@@ -16,20 +16,23 @@ from infernix.grammar import ir
 from infernix.matching import arena
 from infernix.matching.analysis import analyze
 from infernix.matching.determinize import determinize
-from infernix.matching.flattening import ROOT_BLOCK, flatten
+from infernix.matching.flattening import ROOT_BLOCK, FlatGrammar, flatten
 from infernix.matching.minimization import Quotient, merge_equal
 from infernix.matching.network_tables import network_tables
 from infernix.matching.rule_nfa import ROOT_RULE, build_nfa
 
 MAX_STATES = 1 << 21
 MAX_STEP_TABLE_ENTRIES = 1 << 26
+# Automata of fewer states have few masks in any case.
+MIN_AUTOMATON_STATES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
     """Flat tables by table number of `arena`, and what the kernels do not need.
 
-    token_sets[s] is the token terminal that token edges call set s.
+    token_sets[s] is the token terminal that token edges call set s. automaton_starts: where the rules of automata with
+    MIN_AUTOMATON_STATES states or more begin.
     """
 
     tables: dict[int, NDArray[np.int32]]
@@ -37,6 +40,7 @@ class Network:
     num_classes: int
     root_rule: int
     token_sets: tuple[ir.TokenSet, ...]
+    automaton_starts: tuple[int, ...]
 
 
 def build_network(grammar: ir.Grammar) -> Network:
@@ -73,7 +77,14 @@ def build_network(grammar: ir.Grammar) -> Network:
         num_classes=len(tables[arena.DELTA]) // num_states,
         root_rule=ROOT_RULE,
         token_sets=flat.token_sets,
+        automaton_starts=tuple(quotient.rule_starts[_is_large_automaton(flat)[nfa.block_of_rule]].tolist()),
     )
+
+
+def _is_large_automaton(flat: FlatGrammar) -> NDArray[np.bool_]:
+    """By block, whether it is an automaton of MIN_AUTOMATON_STATES states or more."""
+    sizes = np.append(np.diff(flat.automata[0::2]), 0)  # the last one is for blocks that are expressions
+    return sizes[flat.automaton_of] >= MIN_AUTOMATON_STATES
 
 
 def _with_lists(quotient: Quotient, num_classes: int) -> tuple[Quotient, list[int]]:

@@ -11,6 +11,10 @@ from infernix.matching.jit import inner, kernel
 from infernix.matching.minimization import Quotient
 from infernix.matching.rule_nfa import RuleNfa
 
+# A step table of more entries than this stays in the block of memory that has room for classes which turned out to be
+# equal: nothing was written there, and copying would take longer.
+_MAX_COPIED_ENTRIES = 1 << 18
+
 
 def network_tables(quotient: Quotient, nfa: RuleNfa) -> dict[int, Ints]:
     """CLASS_OF, DELTA, FLAGS and the tables of calls, token edges and loops.
@@ -19,7 +23,9 @@ def network_tables(quotient: Quotient, nfa: RuleNfa) -> dict[int, Ints]:
     """
     num_states, num_classes, num_rows = len(quotient.final), nfa.num_classes, len(quotient.rows)
     class_of = nfa.class_of.copy()
-    delta = np.full(num_states * num_classes, arena.NO_TARGET, np.int32)
+    of_bytes = quotient.rows[quotient.rows[:, 0] < num_classes]
+    num_steps = len(of_bytes) + int((of_bytes[:, 1] - of_bytes[:, 0]).sum())
+    delta = np.empty(num_states * num_classes, np.int32)
     flags = np.zeros(num_states, np.int32)
     call_begins, token_begins = np.zeros(num_states + 1, np.int32), np.zeros(num_states + 1, np.int32)
     calls, token_edges, loops = (np.empty(width * num_rows, np.int32) for width in (3, 2, 4))
@@ -41,14 +47,16 @@ def network_tables(quotient: Quotient, nfa: RuleNfa) -> dict[int, Ints]:
         token_edges,
         loops,
         np.full(len(nfa.loops) + num_rows, -1, np.int32),
-        np.zeros(2 * num_classes, np.int64),
+        np.empty(2 * num_steps, np.int32),
+        np.zeros(3 * num_classes + 1, np.int64),
         counts,
     )
     num_distinct, num_calls, num_token_edges, num_loops = counts.tolist()
+    delta = delta[: num_states * num_distinct]
     # Copies, so that the room for what might have been is not kept.
     return {
         arena.CLASS_OF: class_of,
-        arena.DELTA: delta if num_distinct == num_classes else delta[: num_states * num_distinct].copy(),
+        arena.DELTA: delta.copy() if len(delta) <= _MAX_COPIED_ENTRIES else delta,
         arena.FLAGS: flags,
         arena.CALL_BEGIN: call_begins,
         arena.CALLS: calls[: 3 * num_calls].copy(),
@@ -59,37 +67,50 @@ def network_tables(quotient: Quotient, nfa: RuleNfa) -> dict[int, Ints]:
 
 
 @inner
-def _merge_classes(num_states: int, num_classes: int, class_of: Ints, delta: Ints, work: Nodes) -> int:
-    """Leaves one of several classes with the same targets, in place; returns how many are left.
+def _merge_classes(sources: Ints, rows: Ints, num_classes: int, steps: Ints, work: Nodes) -> int:
+    """Numbers the byte classes, those with the same steps alike, and returns how many are left.
 
-    work: the hash of the targets by class; and room for a number by class.
+    steps: room for source and target of every step. work, all zeros: the numbers; the hash of a class's steps; where
+    they begin, one entry more than classes.
     """
-    num_distinct = 0
+    hashes = num_classes
+    begins = 2 * num_classes
+    for row in range(len(sources)):
+        if rows[3 * row] < num_classes:
+            value = mixed(mixed(sources[row] + 0) + rows[3 * row + 2])
+            for byte_class in range(rows[3 * row], rows[3 * row + 1] + 1):
+                work[hashes + byte_class] += value
+                work[begins + byte_class + 1] += 1
     for byte_class in range(num_classes):
-        other = 0
-        while other < num_distinct:
-            if work[other] == work[byte_class]:
-                state = 0
-                while (
-                    state < num_states and delta[state * num_classes + other] == delta[state * num_classes + byte_class]
-                ):
-                    state += 1
-                if state == num_states:
+        work[begins + byte_class + 1] += work[begins + byte_class]
+    # While they are written, a class's entry says where its next step belongs: behind all of them in the end.
+    for row in range(len(sources)):
+        if rows[3 * row] < num_classes:
+            for byte_class in range(rows[3 * row], rows[3 * row + 1] + 1):
+                step = work[begins + byte_class]
+                steps[2 * step] = sources[row]
+                steps[2 * step + 1] = rows[3 * row + 2]
+                work[begins + byte_class] = step + 1
+    num_distinct = 0
+    begin = 0
+    for byte_class in range(num_classes):
+        end = work[begins + byte_class] + 0
+        number = num_distinct
+        other_begin = 0
+        for other in range(byte_class):
+            other_end = work[begins + other] + 0
+            if work[hashes + other] == work[hashes + byte_class] and other_end - other_begin == end - begin:
+                place = 0
+                while place < 2 * (end - begin) and steps[2 * other_begin + place] == steps[2 * begin + place]:
+                    place += 1
+                if place == 2 * (end - begin):
+                    number = work[other] + 0
                     break
-            other += 1
-        work[num_classes + byte_class] = other
-        if other == num_distinct:
+            other_begin = other_end
+        work[byte_class] = number
+        if number == num_distinct:
             num_distinct += 1
-            if other != byte_class:
-                work[other] = work[byte_class]
-                for state in range(num_states):
-                    delta[state * num_classes + other] = delta[state * num_classes + byte_class]
-    if num_distinct < num_classes:
-        for byte in range(256):
-            class_of[byte] = work[num_classes + class_of[byte]]
-        for state in range(num_states):
-            for byte_class in range(num_distinct):
-                delta[state * num_distinct + byte_class] = delta[state * num_classes + byte_class]
+        begin = end
     return num_distinct
 
 
@@ -111,6 +132,7 @@ def _write_tables(
     token_edges: Ints,
     loop_rows: Ints,
     loop_numbers: Ints,
+    steps: Ints,
     work: Nodes,
     counts: Nodes,
 ) -> None:
@@ -120,6 +142,12 @@ def _write_tables(
     """
     num_states = len(final)
     num_loops = len(loops) // 3
+    num_distinct = _merge_classes(sources, rows, num_classes, steps, work)
+    counts[0] = num_distinct
+    for byte in range(256):
+        class_of[byte] = work[class_of[byte]]
+    for entry in range(num_states * num_distinct):
+        delta[entry] = arena.NO_TARGET
     for state in range(num_states):
         if final[state] != 0:
             flags[state] = arena.FINAL
@@ -129,10 +157,8 @@ def _write_tables(
         target = rows[3 * row + 2] + 0
         if low < num_classes:
             flags[state] |= arena.KEPT
-            value = mixed(mixed(state) + target)
             for byte_class in range(low, rows[3 * row + 1] + 1):
-                delta[state * num_classes + byte_class] = target
-                work[byte_class] += value
+                delta[state * num_distinct + work[byte_class]] = target
         elif low >= first_tokens:
             flags[state] |= arena.KEPT
             token_begins[state + 1] += 1
@@ -167,4 +193,3 @@ def _write_tables(
     for state in range(num_states):
         call_begins[state + 1] += call_begins[state]
         token_begins[state + 1] += token_begins[state]
-    counts[0] = _merge_classes(num_states, num_classes, class_of, delta, work)

@@ -123,7 +123,7 @@ class RowStore:
                 number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
                 words = row.view(np.int32)
                 words.flags.writeable = False
-                known = self._rows[key] = MaskRow(number, words, not row.any())
+                known = self._rows[key] = MaskRow(number, words, not row.max(initial=0))
             elif len(self._spare_rows) < _MAX_SPARE_ROWS:
                 self._spare_rows.append(row)
             known.last_used = self.clock

@@ -16,9 +16,10 @@ import numpy as np
 from infernix.grammar import ir
 from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.configurations import ConfigurationTable
+from infernix.matching.far_states import stand_ins
 from infernix.matching.jit import is_kept, kernel_cache_directory, kernels, numba_is_off
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.network import build_network
+from infernix.matching.network import MIN_AUTOMATON_STATES, build_network
 from infernix.matching.stepping import advance, describe_row, fill_text_bits
 from infernix.matching.transplant import transplant
 from infernix.matching.vocabulary import TokenClass, Vocabulary
@@ -51,6 +52,7 @@ def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
         if not numba_is_off() and not is_kept(*_STEPPING[0]):
             helper = _start_helper()
             build_network(_small_grammar())
+            _find_far_states()
             _compile(describe_row, _DESCRIBE_ROW)
             if helper is not None:
                 helper.wait()
@@ -94,7 +96,15 @@ def _small_grammar() -> ir.Grammar:
     return builder.build(root)
 
 
+def _find_far_states() -> None:
+    """Calls what only large automata need."""
+    edges = tuple((state, 0x61, 0x61, state + 1) for state in range(MIN_AUTOMATON_STATES))
+    automaton = ir.Automaton(MIN_AUTOMATON_STATES + 1, edges, frozenset({MIN_AUTOMATON_STATES}))
+    stand_ins(build_network(ir.Grammar.of(automaton)), max_token_bytes=1)
+
+
 def _call_every_kernel() -> None:
+    _find_far_states()
     vocabulary = Vocabulary([b"a", b"b", b"", b""], [TokenClass.TEXT] * 2 + [TokenClass.CONTROL, TokenClass.EOS])
     index = VocabularyIndex(vocabulary)
     index.trie.prefixes(atoms=0)

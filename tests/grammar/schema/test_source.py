@@ -164,3 +164,31 @@ def test_malformed_references(reference: str) -> None:
 )
 def test_array_indices(step: str, index: int | None) -> None:
     assert array_index(step, 10) == index
+
+
+SHALLOW = '{"a":[1],"b":{}},' * MAX_SCHEMA_DEPTH
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        "[" * 300,
+        '{\\"' * 300,
+        "\\\\",
+        '\\\\\\"[' * 300,
+        "\\u005b" * 300,
+        "é[" * 300,
+    ],
+)
+def test_brackets_in_strings_are_no_depth(string: str) -> None:
+    assert len(parse_source(f'[{SHALLOW}"{string}",0]')) == MAX_SCHEMA_DEPTH + 2  # type: ignore[arg-type]
+    with pytest.raises(ConstraintTooLarge, match="MAX_SCHEMA_DEPTH") as raised:
+        parse_source(f'[{SHALLOW}"{string}",' + "[" * MAX_SCHEMA_DEPTH + "]" * MAX_SCHEMA_DEPTH + "]")
+    assert raised.value.location is not None
+
+
+def test_depth_in_text_that_is_not_json() -> None:
+    """What comes before the first mistake is never nested too deep for the parser."""
+    for text in ("[" * 5000, "[[]" * 5000, '"' + "[" * 5000, "]" * 300 + "[" * 5000, '\\"' + "[" * 5000):
+        with pytest.raises((ConstraintTooLarge, InvalidJsonSchema)):
+            parse_source(text)

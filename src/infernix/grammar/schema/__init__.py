@@ -6,6 +6,7 @@ Which keywords are enforced is in `keywords`; what the generated text looks like
 
 from __future__ import annotations
 
+from infernix.errors import ConstraintError
 from infernix.grammar.ir import Grammar
 from infernix.grammar.json_values import json_object_grammar
 from infernix.grammar.schema.exclusivity import prove_exclusive
@@ -14,7 +15,7 @@ from infernix.grammar.schema.lowering import lower
 from infernix.grammar.schema.names import MAX_NAME_STATES
 from infernix.grammar.schema.reading import read_document
 from infernix.grammar.schema.reduction import Reducer
-from infernix.grammar.schema.source import MAX_SCHEMA_DEPTH, MAX_SOURCE_BYTES, parse_source
+from infernix.grammar.schema.source import MAX_SCHEMA_DEPTH, MAX_SOURCE_BYTES, JsonValue, parse_source
 
 __all__ = [
     "MAX_NAME_STATES",
@@ -35,13 +36,22 @@ def parse_json_schema(text: str, *, ignore_keywords: frozenset[str] = frozenset(
     Raises InvalidJsonSchema, UnsupportedJsonSchema and UnsatisfiableJsonSchema with a JSON Pointer, and
     ConstraintTooLarge beyond MAX_SOURCE_BYTES, MAX_SCHEMA_DEPTH or MAX_NAME_STATES.
     """
-    return lower(reduce_json_schema(text, ignore_keywords=ignore_keywords))
+    document = parse_source(text)
+    try:
+        return lower(_reduce(document, ignore_keywords, shares_equal=True))
+    except ConstraintError:
+        # Once more with every place for itself, so that the error names the right one.
+        return lower(_reduce(document, ignore_keywords, shares_equal=False))
 
 
 def reduce_json_schema(text: str, *, ignore_keywords: frozenset[str] = frozenset()) -> SchemaGraph:
     """What the schema in `text` comes to, for those who write its values in another layout. Raises as above, but does
     not look whether any value satisfies the schema."""
-    reducer = Reducer(read_document(parse_source(text), ignore_keywords))
+    return _reduce(parse_source(text), ignore_keywords, shares_equal=False)
+
+
+def _reduce(document: JsonValue, ignored_keywords: frozenset[str], *, shares_equal: bool) -> SchemaGraph:
+    reducer = Reducer(read_document(document, ignored_keywords, shares_equal=shares_equal))
     reducer.run()
     prove_exclusive(reducer)
     return reducer.graph

@@ -6,7 +6,7 @@ names inside `properties` and `$defs` are not keywords.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -40,6 +40,10 @@ SCHEMA_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 SCHEMA_MAP = DEFINITIONS | {"dependentSchemas", "patternProperties", "properties"}
 
 
+CONTAINERS = ONE_SCHEMA | SCHEMA_LIST | SCHEMA_MAP | {"items", "dependencies"}
+"""Keywords that schemas stand inside."""
+
+
 @dataclass(frozen=True, slots=True)
 class InnerSchema:
     """What must be a schema: the list or object that holds it and its index or name there (the document: None)."""
@@ -50,21 +54,22 @@ class InnerSchema:
     place: Place
 
 
-def inner_schemas(schema: dict[str, JsonValue], keyword: str, place: Place) -> Iterator[InnerSchema]:
-    """The schemas directly inside the checked `keyword` at `place`, in document order."""
+def inner_schemas(schema: dict[str, JsonValue], keyword: str) -> tuple[Container, Iterable[tuple[str, JsonValue]]]:
+    """The schemas directly inside the checked `keyword`, in document order, with their index or name in what holds
+    them; a single one is held by `schema`."""
     value = schema[keyword]
     if keyword in ONE_SCHEMA or (keyword == "items" and not isinstance(value, list)):
-        yield InnerSchema(schema, keyword, value, place)
-    elif isinstance(value, list) and (keyword in SCHEMA_LIST or keyword == "items"):
-        for index, item in enumerate(value):
-            yield InnerSchema(value, str(index), item, place.at(str(index)))
-    elif isinstance(value, dict) and (keyword in SCHEMA_MAP or keyword == "dependencies"):
-        for name, item in value.items():
-            if keyword != "dependencies" or not isinstance(item, list):
-                yield InnerSchema(value, name, item, place.at(name))
+        return schema, ((keyword, value),)
+    if isinstance(value, list) and (keyword in SCHEMA_LIST or keyword == "items"):
+        return value, ((str(index), item) for index, item in enumerate(value))
+    if isinstance(value, dict) and keyword in SCHEMA_MAP:
+        return value, value.items()
+    if isinstance(value, dict) and keyword == "dependencies":
+        return value, ((name, item) for name, item in value.items() if not isinstance(item, list))
+    return schema, ()
 
 
-def check_is_schema(value: JsonValue, place: Place, dialect: Dialect) -> None:
+def check_is_schema(value: object, place: Place, dialect: Dialect) -> None:
     """Raises InvalidJsonSchema unless `value`, which must be a schema, is one by its type."""
     if isinstance(value, dict):
         return
@@ -75,17 +80,22 @@ def check_is_schema(value: JsonValue, place: Place, dialect: Dialect) -> None:
 
 
 def check_keyword(schema: dict[str, JsonValue], keyword: str, place: Place, dialect: Dialect) -> None:
-    """Checks the value of a word of the dialect, but not the schemas inside it.
+    """Checks the value of a word of the dialect in the schema object at `place`, but not the schemas inside it.
 
     Raises InvalidJsonSchema at the exact place.
     """
+    value = schema[keyword]
+    if keyword == "type" and isinstance(value, str) and value in TYPE_NAMES:
+        return
     check = _CHECKS.get(keyword)
     if check is not None:
-        check(schema[keyword], place, dialect)
-    if dialect.has_boolean_bounds and keyword in ("exclusiveMinimum", "exclusiveMaximum"):
+        check(value, place.at(keyword), dialect)
+    if keyword in ("exclusiveMinimum", "exclusiveMaximum") and dialect.has_boolean_bounds:
         bound = keyword.removeprefix("exclusive").lower()
         if bound not in schema:
-            raise InvalidJsonSchema(f"{keyword!r} needs {bound!r} beside it in {dialect.label}", place.pointer)
+            raise InvalidJsonSchema(
+                f"{keyword!r} needs {bound!r} beside it in {dialect.label}", place.at(keyword).pointer
+            )
 
 
 def _malformed(place: Place, must_be: str) -> InvalidJsonSchema:

@@ -35,6 +35,8 @@ _FIELDS = {
 }
 
 
+_ONE_TYPE = {name: frozenset({name}) for name in TYPE_NAMES}
+
 # Up to here binary64 holds every integer.
 _EXACT_INTEGERS = 2**53
 
@@ -59,10 +61,19 @@ class ClauseReader:
         may be an integer of any size up to the largest binary64), or for a count above MAX_COUNT.
         """
         value = self._schema[keyword]
-        place = self._place.at(keyword)
         match keyword:
             case "type":
                 self._set("types", _types(value))
+                return
+            case "properties":
+                assert isinstance(value, dict)
+                self._set("properties", dict(zip(value, inner, strict=True)))
+                return
+            case "additionalProperties":
+                self._set("additional", inner[0])
+                return
+        place = self._place.at(keyword)
+        match keyword:
             case "const":
                 self._append("finite", _finite_values([value], place, (place,)))
             case "enum":
@@ -78,15 +89,10 @@ class ClauseReader:
             case "pattern":
                 assert isinstance(value, str)
                 self._append("patterns", Pattern(value, place))
-            case "properties":
-                assert isinstance(value, dict)
-                self._set("properties", dict(zip(value, inner, strict=True)))
             case "required":
                 assert isinstance(value, list)
-                names = [(name, place.at(str(index))) for index, name in enumerate(value) if isinstance(name, str)]
-                self._set("required", tuple(RequiredName(name, name_place) for name, name_place in names))
-            case "additionalProperties":
-                self._set("additional", inner[0])
+                names = [RequiredName(name, place, i) for i, name in enumerate(value) if isinstance(name, str)]
+                self._set("required", tuple(names))
             case "items" if isinstance(value, list):
                 self._set("prefix", tuple(inner))
             case "prefixItems":
@@ -139,7 +145,10 @@ def _wide_bound(integer: int, is_exclusive: bool, name: str) -> Bound:
 
 def _types(value: JsonValue) -> frozenset[str] | None:
     """The names in `type`; `number` includes `integer`. None if all are there."""
-    names = {name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)}
+    if isinstance(value, str):
+        return _ONE_TYPE[value]
+    assert isinstance(value, list)
+    names = {name for name in value if isinstance(name, str)}
     if "number" in names:
         names.discard("integer")
     return None if names == set(TYPE_NAMES) - {"integer"} else frozenset(names)

@@ -14,19 +14,19 @@ from infernix.grammar.schema.pointers import Place
 from infernix.grammar.schema.source import JsonValue
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Subschema:
     """A schema where it stands: an object or a boolean.
 
     A document has one Subschema for a place, however the place is reached, so two are the same if they are one object;
-    they are compared and hashed as such.
+    they are compared and hashed as such. Equal schemas in several places may be one too: see `reading`.
     """
 
     value: bool | dict[str, JsonValue]
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LocatedBound:
     """A limit of a number and the place of the keyword that sets it."""
 
@@ -34,7 +34,7 @@ class LocatedBound:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LocatedCount:
     """A limit of a length or of a number of elements and the place of the keyword that sets it."""
 
@@ -42,12 +42,18 @@ class LocatedCount:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequiredName:
-    """A name in `required` and its place there."""
+    """A name in `required`, which stands at `keyword`, and its index there."""
 
     name: str
-    place: Place
+    keyword: Place
+    index: int
+
+    @property
+    def place(self) -> Place:
+        """Where the name stands."""
+        return self.keyword.at(str(self.index))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class FiniteValues:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Clauses:
     """The assertions of one schema object; a keyword that is absent has its default.
 

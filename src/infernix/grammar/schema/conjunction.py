@@ -58,6 +58,19 @@ def intersect(atoms: Sequence[Clauses], types: frozenset[str], position_of: Posi
 
 def _intersect_objects(atoms: Sequence[Clauses], position_of: PositionOf) -> TypedNode:
     """Each atom closes or opens the object for the names that it does not declare itself."""
+    if len(atoms) == 1:
+        atom = atoms[0]
+        needed_names = {needed.name for needed in atom.required}
+        if atom.properties and needed_names <= atom.properties.keys():
+            declared = [
+                Property(name, position_of((subschema,)), name in needed_names)
+                for name, subschema in atom.properties.items()
+            ]
+            if atom.additional is None:
+                return ObjectNode(tuple(declared), SchemaGraph.ANYTHING)
+            return ObjectNode(
+                tuple(declared), None if atom.additional.value is False else position_of((atom.additional,))
+            )
     restricting = [atom for atom in atoms if atom.additional is not None and atom.additional.value is not True]
     values: dict[str, list[Subschema]] = {}
     required: dict[str, RequiredName] = {}

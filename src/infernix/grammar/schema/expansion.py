@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from infernix.errors import UnsupportedJsonSchema
 from infernix.grammar.schema.budget import Budget
@@ -26,7 +26,7 @@ TYPE_ORDER = ("object", "array", "string", "number", "integer", "boolean", "null
 _ALL_TYPES = frozenset(TYPE_ORDER)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Atom:
     """The assertions of one schema object, without those that join or choose other schemas."""
 
@@ -46,8 +46,7 @@ class Choice:
 Entry: TypeAlias = Atom | Choice
 
 
-@dataclass(frozen=True, slots=True)
-class Closure:
+class Closure(NamedTuple):
     """All entries that a subschema leads to without a choice; or why it admits nothing."""
 
     entries: tuple[Entry, ...]
@@ -61,8 +60,7 @@ class Fork:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(NamedTuple):
     """One way to resolve the choices of a position.
 
     Where some atom lists finite values, choices may be open still: they are tried on the values. `types` are those
@@ -121,6 +119,9 @@ class Expander:
 
     def alternatives(self, entries: tuple[Entry, ...]) -> Iterator[Alternative]:
         """The ways to resolve the choices of `entries`, in document order; also those found to admit nothing."""
+        if not any(isinstance(entry, Choice) for entry in entries):
+            yield _narrowed(Alternative(entries), entries)
+            return
         pending = [_State(_narrowed(Alternative(entries), entries), frozenset(entries))]
         while pending:
             state = pending.pop()
@@ -156,6 +157,11 @@ class Expander:
     def _close(self, subschema: Subschema) -> Closure:
         if subschema.value is False:
             return Closure((), Nothing("the schema is false", subschema.place))
+        parts = () if subschema.value is True else self._parts_of(subschema)
+        own = tuple([part for part in parts if not isinstance(part, Subschema)])
+        if len(own) == len(parts):
+            self._budget.spend(1 + len(own), subschema.place)
+            return Closure(own)
         entries: dict[Entry, None] = {}
         impossible: Nothing | None = None
         on_path: dict[Subschema, None] = {}
@@ -193,6 +199,8 @@ class Expander:
 
 def _split(subschema: Subschema, clauses: Clauses) -> tuple[Entry | Subschema, ...]:
     """The atom, the choices and the joined subschemas of one schema object, in the order of its keywords."""
+    if clauses.reference is None and clauses.any_of is None and clauses.one_of is None and not clauses.all_of:
+        return (Atom(clauses, _closed_types(clauses.types)),) if _asserts(clauses) else ()
     parts: dict[str, list[Entry | Subschema]] = {}
     if _asserts(clauses):
         parts["properties"] = [Atom(clauses, _closed_types(clauses.types))]

@@ -41,7 +41,10 @@ class FiniteValueFilter:
         """What remains of the finite lists of `alternative`, in the order of the first one."""
         lists = [listed for atom in alternative.atoms for listed in atom.finite]
         first = next((listed for listed in lists if listed.place.steps[-1] == "const"), lists[0])
-        values = tuple(value for value in first.values if self._run(self._all(alternative.entries, value)))
+        if _asserts_nothing_else(alternative.entries):
+            values = first.values
+        else:
+            values = tuple(value for value in first.values if self._run(self._all(alternative.entries, value)))
         if values:
             return Literals(values, first.place)
         keyword = first.place.steps[-1]
@@ -173,6 +176,14 @@ class FiniteValueFilter:
             case None:
                 return "null" in types
         return "number" in types or ("integer" in types and self._number(value).denominator == 1)
+
+
+def _asserts_nothing_else(entries: tuple[Entry, ...]) -> bool:
+    """Whether one list is all that is asserted, as in a member that tells objects apart."""
+    if len(entries) != 1 or not isinstance(entries[0], Atom):
+        return False
+    clauses = entries[0].clauses
+    return len(clauses.finite) == 1 and clauses == Clauses(clauses.place, finite=clauses.finite)
 
 
 def _never() -> _Evaluation:

@@ -29,6 +29,9 @@ from infernix.grammar.schema.strings import lower_string
 
 _MAX_RULE_NAME_CHARACTERS = 40
 
+_ANY_OBJECT = ObjectNode((), SchemaGraph.ANYTHING)
+_ANY_ARRAY = ArrayNode(SchemaGraph.ANYTHING)
+
 
 def lower(graph: SchemaGraph) -> Grammar:
     """The grammar of the root; UnsatisfiableJsonSchema if no value satisfies it."""
@@ -58,16 +61,16 @@ class Lowering:
     def rule(self, position: int) -> RuleReference | None:
         """The rule of a position, to be defined by `finish` if it is new; None if no value is of this position."""
         position = self._graph.resolve(position)
-        if position not in self._satisfiability.positions:
-            return None
-        shared = self._shared_rule(self._graph.nodes[position])
-        if shared is not None:
-            return shared
-        if position not in self._rule_of:
+        known = self._rule_of.get(position)
+        if known is not None or position not in self._satisfiability.positions:
+            return known
+        rule = self._shared_rule(self._graph.nodes[position])
+        if rule is None:
             steps = self._graph.places[position].steps
-            self._rule_of[position] = self._builder.declare(steps[-1][:_MAX_RULE_NAME_CHARACTERS] if steps else "root")
+            rule = self._builder.declare(steps[-1][:_MAX_RULE_NAME_CHARACTERS] if steps else "root")
             self._pending.append(position)
-        return self._rule_of[position]
+        self._rule_of[position] = rule
+        return rule
 
     def finish(self) -> None:
         """Defines all rules that were asked for."""
@@ -83,10 +86,10 @@ class Lowering:
                 return self._rules.boolean
             case StringNode() | IntegerNode() | NumberNode():
                 return self._scalar_rule(node)
-        if node == ObjectNode((), self._graph.ANYTHING):
-            return self._rules.object
-        if node == ArrayNode(self._graph.ANYTHING):
-            return self._rules.array
+            case ObjectNode() if node == _ANY_OBJECT:
+                return self._rules.object
+            case ArrayNode() if node == _ANY_ARRAY:
+                return self._rules.array
         return None
 
     def _scalar_rule(self, node: StringNode | IntegerNode | NumberNode) -> RuleReference:

@@ -114,6 +114,13 @@ class _Names:
 
     def _add_block(self, start: int, end: int, group_start: int) -> None:
         add = self._builder.add
+        if end - start == 1:
+            member = self._members[start]
+            own = Sequence((Literal(self._syntax.spelled_name(member.name)), *self._rest(start)))
+            behind = None if member.required else self._names[end]
+            either = own if behind is None else Choice((own, behind))
+            self._names[start] = add("members", either) if start > group_start else either
+            return
         names = [self._syntax.spelled_name(member.name) for member in self._members[start:end]]
         lengths = _num_bytes_apart(names)
         later = None if self._members[end - 1].required else self._names[end]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from infernix.grammar.schema.pointers import Place
 from infernix.grammar.schema.source import JsonValue
@@ -88,8 +88,7 @@ class ArrayNode:
     prefix: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(NamedTuple):
     """A named member whose value is of position `value`."""
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -11,8 +11,7 @@ _BAD_TILDE = re.compile(r"~(?![01])")
 _ARRAY_INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A place as steps down from a parent. The pointer's text is made only when asked for: long names above many
     places would otherwise be copied into each."""
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from infernix.errors import InvalidJsonSchema, InvalidOptions, UnsupportedJsonSchema
-from infernix.grammar.schema.check import InnerSchema, check_is_schema, check_keyword, inner_schemas
+from infernix.grammar.schema.check import (
+    CONTAINERS,
+    InnerSchema,
+    Schema,
+    check_is_schema,
+    check_keyword,
+    inner_schemas,
+)
 from infernix.grammar.schema.clause_reader import ClauseReader
 from infernix.grammar.schema.clauses import Clauses, Subschema
 from infernix.grammar.schema.dialects import Dialect
 from infernix.grammar.schema.effects import is_enforced
+from infernix.grammar.schema.equal_schemas import SchemaKey, schema_key
 from infernix.grammar.schema.keywords import NEVER_IGNORED, KeywordPolicy
 from infernix.grammar.schema.pointers import Place
 from infernix.grammar.schema.references import References
 from infernix.grammar.schema.source import JsonValue
 
 
-def read_document(value: JsonValue, ignored_keywords: frozenset[str]) -> Document:
+def read_document(value: JsonValue, ignored_keywords: frozenset[str], *, shares_equal: bool = False) -> Document:
     """The schema document `value`: every keyword is well formed, and enforced wherever the root leads.
+
+    `shares_equal` makes equal schemas (those with an equal `schema_key`) one Subschema, with the place of the first:
+    whatever error is found then, here or later, may name the wrong one of several equal places.
 
     Raises InvalidJsonSchema for a malformed keyword anywhere, and UnsupportedJsonSchema for one that would not be
     enforced, unless it is in a definition to which nothing refers; of several, the first in the document.
@@ -26,7 +38,7 @@ def read_document(value: JsonValue, ignored_keywords: frozenset[str]) -> Documen
     never_ignored = sorted(ignored_keywords & NEVER_IGNORED)
     if never_ignored:
         raise InvalidOptions(f"{never_ignored[0]!r} is enforced and cannot be ignored", field="ignore_keywords")
-    return Document(value, KeywordPolicy(_dialect(value), ignored_keywords))
+    return Document(value, KeywordPolicy(_dialect(value), ignored_keywords), shares_equal)
 
 
 def _dialect(document: JsonValue) -> Dialect:
@@ -45,15 +57,19 @@ def _dialect(document: JsonValue) -> Dialect:
 class Document:
     """A schema document that has passed the source check; made by `read_document`."""
 
-    def __init__(self, value: JsonValue, policy: KeywordPolicy) -> None:
+    def __init__(self, value: JsonValue, policy: KeywordPolicy, shares_equal: bool) -> None:
         self._policy = policy
         self._references = References(value, policy)
-        # By the identity of the list or object that holds the schema, and its index or name there: containers live as
-        # long as the document. Pointers would do as well, but long names above many places make them long.
-        self._subschemas: dict[tuple[int, str], Subschema] = {}
-        # The schema objects whose keywords have been checked, and those keywords in the order of complaints.
-        self._checked: set[Subschema] = set()
-        self._keywords: list[tuple[Subschema, str]] = []
+        # A schema object is known by its identity, a boolean by that of the list or object that holds it and its index
+        # or name there: all live as long as the document. Pointers would do as well, but long names above many places
+        # make them long.
+        self._subschemas: dict[int | tuple[int, str], Subschema] = {}
+        self._shares_equal = shares_equal
+        self._by_content: dict[SchemaKey, Subschema] = {}
+        # The schema objects whose keywords have been checked: the keywords that lead to other schemas.
+        self._leading: dict[Subschema, list[tuple[str, tuple[Subschema, ...]]]] = {}
+        # All keywords that have been checked, in the order of complaints, and the schemas directly inside them.
+        self._keywords: list[tuple[Subschema, str, tuple[Subschema, ...]]] = []
         self.root = self._check_forms(InnerSchema(None, "", value, Place()))
         self._clauses = self._read_clauses(self._reached())
 
@@ -63,31 +79,39 @@ class Document:
 
     def _check_forms(self, start: InnerSchema) -> Subschema:
         """Checks every keyword of `start` and of the schemas below it, in document order."""
-        pending: list[Iterator[InnerSchema]] = [iter((start,))]
+        policy = self._policy
+        words, dialect, add = policy.words, policy.dialect, self._keywords.append
+        first = self._target_subschema(start)
+        # A schema to be looked at, or one to be gone on with behind the keyword whose schemas have been looked at.
+        pending: list[tuple[Subschema, Iterator[str] | None]] = [(first, None)]
         while pending:
-            inner = next(pending[-1], None)
-            if inner is None:
-                pending.pop()
-                continue
-            check_is_schema(inner.value, inner.place, self._policy.dialect)
-            subschema = self._subschema(inner)
-            if isinstance(subschema.value, dict) and subschema not in self._checked:
-                self._checked.add(subschema)
-                pending.append(self._check_object(subschema, subschema.value))
-        return self._subschema(start)
-
-    def _check_object(self, subschema: Subschema, schema: dict[str, JsonValue]) -> Iterator[InnerSchema]:
-        """Checks the keywords one by one, and between them yields the schemas inside."""
-        if self._policy.is_foreign(schema):
-            # Refused where it is reached; what it says cannot be judged by the rules of this dialect.
-            self._keywords.append((subschema, "$schema"))
-            return
-        for keyword in schema:
-            self._keywords.append((subschema, keyword))
-            if keyword in self._policy.words:
-                place = subschema.place.at(keyword)
-                check_keyword(schema, keyword, place, self._policy.dialect)
-                yield from inner_schemas(schema, keyword, place)
+            subschema, keywords = pending.pop()
+            schema, place = subschema.value, subschema.place
+            if keywords is None:
+                check_is_schema(schema, place, dialect)
+                if not isinstance(schema, dict) or subschema in self._leading:
+                    continue
+                self._leading[subschema] = []
+                if policy.is_foreign(schema):
+                    # Refused where it is reached; what it says cannot be judged by the rules of this dialect.
+                    add((subschema, "$schema", ()))
+                    continue
+                keywords = iter(schema)
+            assert isinstance(schema, dict)
+            for keyword in keywords:
+                inner: tuple[Subschema, ...] = ()
+                if keyword in words:
+                    check_keyword(schema, keyword, place, dialect)
+                    if keyword in CONTAINERS:
+                        inner = self._inner(schema, keyword, place)
+                add((subschema, keyword, inner))
+                if inner or keyword == "$ref":
+                    self._leading[subschema].append((keyword, inner))
+                if inner:
+                    pending.append((subschema, keywords))
+                    pending += [(below, None) for below in reversed(inner) if below not in self._leading]
+                    break
+        return first
 
     def _reached(self) -> set[Subschema]:
         """The schema objects to which enforced keywords lead from the root."""
@@ -95,58 +119,82 @@ class Document:
         pending = [self.root]
         while pending:
             subschema = pending.pop()
-            schema = subschema.value
-            if subschema in reached or not isinstance(schema, dict):
+            if subschema in reached or not isinstance(subschema.value, dict):
                 continue
             reached.add(subschema)
-            for keyword in () if self._policy.is_foreign(schema) else schema:
+            for keyword, inner in self._leading[subschema]:
                 if keyword in self._policy.enforced:
-                    pending.extend(self._led_to(schema, keyword, subschema.place))
+                    pending.extend(self._led_to(subschema.value, keyword, subschema.place, inner))
         return reached
 
-    def _led_to(self, schema: dict[str, JsonValue], keyword: str, place: Place) -> list[Subschema]:
+    def _led_to(
+        self, schema: dict[str, JsonValue], keyword: str, place: Place, inner: tuple[Subschema, ...]
+    ) -> tuple[Subschema, ...]:
         try:
             if not is_enforced(schema, keyword, place, self._policy):
-                return []
+                return ()
             target = self._target(schema, place) if keyword == "$ref" else None
         except (InvalidJsonSchema, UnsupportedJsonSchema):
-            return []  # `_read_clauses` comes back to it, unless there is an earlier complaint
+            return ()  # `_read_clauses` comes back to it, unless there is an earlier complaint
         if target is not None:
             # A place to which no word of the specification leads has not been checked yet.
-            return [self._check_forms(target)]
-        return self._inner(schema, keyword, place)
+            return (self._check_forms(target),)
+        return inner
 
     def _read_clauses(self, reached: set[Subschema]) -> dict[Subschema, Clauses]:
         readers: dict[Subschema, ClauseReader] = {}
-        for subschema, keyword in self._keywords:
+        for subschema, keyword, inner in self._keywords:
+            if subschema not in reached:
+                continue
             schema, place = subschema.value, subschema.place
             assert isinstance(schema, dict)
-            if subschema not in reached or not is_enforced(schema, keyword, place, self._policy):
+            if not is_enforced(schema, keyword, place, self._policy):
                 continue
-            if subschema not in readers:
-                readers[subschema] = ClauseReader(schema, place, self._policy.dialect)
-            reader = readers[subschema]
+            reader = readers.get(subschema)
+            if reader is None:
+                reader = readers[subschema] = ClauseReader(schema, place, self._policy.dialect)
             if keyword == "$ref":
-                reader.refer(self._subschema(self._target(schema, place)))
+                reader.refer(self._target_subschema(self._target(schema, place)))
             else:
-                reader.read(keyword, self._inner(schema, keyword, place))
+                reader.read(keyword, inner)
         return {
             subschema: readers[subschema].clauses() if subschema in readers else Clauses(subschema.place)
             for subschema in reached
         }
 
-    def _inner(self, schema: dict[str, JsonValue], keyword: str, place: Place) -> list[Subschema]:
-        return [self._subschema(inner) for inner in inner_schemas(schema, keyword, place.at(keyword))]
+    def _inner(self, schema: dict[str, JsonValue], keyword: str, place: Place) -> tuple[Subschema, ...]:
+        container, inner = inner_schemas(schema, keyword)
+        parent = place if container is schema else place.at(keyword)
+        found: list[Subschema] = []
+        for step, value in inner:
+            key = id(value) if isinstance(value, dict) else (id(container), step)
+            subschema = self._subschemas.get(key)
+            if subschema is None:
+                subschema = self._subschemas[key] = self._new(value, parent, step)
+            found.append(subschema)
+        return tuple(found)
 
     def _target(self, schema: dict[str, JsonValue], place: Place) -> InnerSchema:
         reference = schema["$ref"]
         assert isinstance(reference, str)
         return self._references.resolve(reference, place.at("$ref"))
 
-    def _subschema(self, inner: InnerSchema) -> Subschema:
-        key = id(inner.container), inner.step
-        found = self._subschemas.get(key)
-        if found is None:
-            assert isinstance(inner.value, bool | dict)
-            found = self._subschemas[key] = Subschema(inner.value, inner.place)
-        return found
+    def _target_subschema(self, target: InnerSchema) -> Subschema:
+        value = target.value
+        key = id(value) if isinstance(value, dict) else (id(target.container), target.step)
+        if key not in self._subschemas:
+            self._subschemas[key] = Subschema(_as_schema(value), target.place)
+        return self._subschemas[key]
+
+    def _new(self, value: JsonValue, parent: Place, step: str) -> Subschema:
+        content = schema_key(value) if self._shares_equal and isinstance(value, dict) else None
+        if content is None:
+            return Subschema(_as_schema(value), parent.at(step))
+        if content not in self._by_content:
+            self._by_content[content] = Subschema(_as_schema(value), parent.at(step))
+        return self._by_content[content]
+
+
+def _as_schema(value: JsonValue) -> Schema:
+    """That it is one by its type is checked in its turn: complaints come in document order."""
+    return cast("Schema", value)

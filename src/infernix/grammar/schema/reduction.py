@@ -10,7 +10,7 @@ of references meets the recursion limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from infernix.errors import UnsupportedJsonSchema
 from infernix.grammar.schema.budget import Budget
@@ -39,8 +39,7 @@ from infernix.grammar.schema.strings import admits_string
 _MAX_COMPARED = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """An alternative and the nodes it comes to."""
 
     alternative: Alternative
@@ -80,7 +79,11 @@ class Reducer:
 
     def position_of(self, subschemas: Sequence[Subschema]) -> int:
         """The position of a value for which all of `subschemas` hold; none of them: any value."""
-        members = tuple(dict.fromkeys(subschema for subschema in subschemas if subschema.value is not True))
+        if len(subschemas) == 1:
+            position = self._position_of.get(subschemas[0])
+            if position is not None:
+                return position
+        members = tuple(dict.fromkeys([subschema for subschema in subschemas if subschema.value is not True]))
         if not members:
             return self.graph.ANYTHING
         key = members[0] if len(members) == 1 else frozenset(members)
@@ -146,6 +149,8 @@ class Reducer:
     def _union(self, outcomes: list[Outcome], place: Place) -> Node:
         if any(outcome.alternative.impossible is None and not outcome.alternative.entries for outcome in outcomes):
             return Anything()
+        if len(outcomes) == 1 and len(outcomes[0].nodes) == 1:
+            return outcomes[0].nodes[0]
         nodes = [node for outcome in _without_subsumed(outcomes) for node in outcome.nodes]
         possible = [node for node in nodes if not isinstance(node, Nothing)]
         if not possible:

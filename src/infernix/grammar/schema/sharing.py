@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from infernix.grammar.schema.graph import SchemaGraph
-from infernix.grammar.schema.nodes import AnyOf, ArrayNode, Literals, Node, ObjectNode, Reference, TypedNode
+from infernix.grammar.schema.nodes import AnyOf, ArrayNode, Literals, Node, ObjectNode, Property, Reference, TypedNode
 
 
 def share_equal_positions(graph: SchemaGraph) -> None:
@@ -25,7 +25,7 @@ def share_equal_positions(graph: SchemaGraph) -> None:
             if position not in entered:
                 entered.add(position)
                 pending.append((position, True))
-                pending.extend((part, False) for part in _parts(node))
+                pending += [(part, False) for part in _parts(node) if part not in entered]
             continue
         node = graph.nodes[position] = _with_shared_parts(node, graph)
         if not isinstance(node, Reference) and _is_hashable(node):
@@ -64,7 +64,7 @@ def _with_shared_parts(node: Node, graph: SchemaGraph) -> Node:
 def _typed_with_shared_parts(node: TypedNode, graph: SchemaGraph) -> TypedNode:
     match node:
         case ObjectNode(properties, additional):
-            resolved = tuple(replace(prop, value=graph.resolve(prop.value)) for prop in properties)
+            resolved = tuple([Property(name, graph.resolve(value), required) for name, value, required in properties])
             return ObjectNode(resolved, None if additional is None else graph.resolve(additional))
         case ArrayNode():
             prefix = tuple(graph.resolve(position) for position in node.prefix)

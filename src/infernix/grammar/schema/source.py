@@ -11,6 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
+
 from infernix.errors import ConstraintTooLarge, InvalidJsonSchema, TextLocation, UnsupportedJsonSchema
 from infernix.grammar.decimals import INT64_MAX, INT64_MIN
 from infernix.grammar.schema.pointers import Place
@@ -81,6 +83,11 @@ JsonValue: TypeAlias = "bool | str | JsonNumber | list[JsonValue] | dict[str, Js
 # Strings are skipped as a whole (an unterminated one up to the end), possessively, so that the scan is linear.
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|([\[{])|([\]}])', re.DOTALL)
 
+_QUOTE = ord('"')
+_DEPTH_OF_BYTE = np.zeros(256, np.int8)
+_DEPTH_OF_BYTE[list(b"[{")] = 1
+_DEPTH_OF_BYTE[list(b"]}")] = -1
+
 # A surrogate in the text, or its escape.
 _SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
@@ -99,10 +106,11 @@ def parse_source(text: str) -> JsonValue:
     Raises InvalidJsonSchema where the text is not JSON, repeats a member name or contains half a surrogate pair, and
     ConstraintTooLarge beyond MAX_SOURCE_BYTES (1 MiB of UTF-8) or MAX_SCHEMA_DEPTH (256 nested arrays and objects).
     """
-    num_bytes = len(text.encode("utf-8", errors="surrogatepass"))
+    data = text.encode("utf-8", errors="surrogatepass")
+    num_bytes = len(data)
     if num_bytes > MAX_SOURCE_BYTES:
         raise ConstraintTooLarge(f"the schema has {num_bytes} bytes, more than MAX_SOURCE_BYTES = {MAX_SOURCE_BYTES}")
-    _check_depth(text)
+    _check_depth(text, data)
 
     has_repeated_names = False
 
@@ -134,7 +142,10 @@ def parse_source(text: str) -> JsonValue:
     return document
 
 
-def _check_depth(text: str) -> None:
+def _check_depth(text: str, data: bytes) -> None:
+    """`data` is the text in UTF-8."""
+    if _is_shallow(data):
+        return
     depth = 0
     for found in _STRING_OR_BRACKET.finditer(text):
         if found[1]:
@@ -146,6 +157,18 @@ def _check_depth(text: str) -> None:
                 )
         elif found[2]:
             depth -= 1
+
+
+def _is_shallow(data: bytes) -> bool:
+    """Whether no beginning of a text that is JSON so far nests deeper than MAX_SCHEMA_DEPTH; without a look at each
+    string, which takes longer than reading the text."""
+    if data.count(b"[") + data.count(b"{") <= MAX_SCHEMA_DEPTH:
+        return True
+    # Escapes stand in strings only.
+    codes = np.frombuffer(data.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
+    is_outside = np.cumsum(codes == _QUOTE, dtype=np.int32) & 1 == 0
+    depths = np.cumsum(np.where(is_outside, _DEPTH_OF_BYTE[codes], 0), dtype=np.int32)
+    return len(depths) == 0 or int(depths.max()) <= MAX_SCHEMA_DEPTH
 
 
 def _check_names_and_strings(document: JsonValue) -> None:
