@@ -12,12 +12,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from infernix.errors import (
+    CacheCapacityExceeded,
     ConstraintDeadEnd,
     ConstraintError,
+    ConstraintSource,
     ConstraintTooLarge,
     ContextLengthExceeded,
     EmptyLanguage,
     EngineClosed,
+    EngineUnavailable,
     InfernixError,
     InternalError,
     InvalidChoice,
@@ -29,6 +32,8 @@ from infernix.errors import (
     InvalidToolConstraint,
     ModelLoadError,
     NonFiniteLogits,
+    Overloaded,
+    QueueTimeout,
     RequestError,
     TextLocation,
     ThinkingBudgetCapacity,
@@ -49,10 +54,12 @@ from infernix.results import (
     ConstraintObservation,
     FinishReason,
     GenerationResult,
+    GenerationStarted,
     GenerationTimings,
     OutputBranch,
     OutputChannel,
     OutputDelta,
+    SchedulingStatistics,
     ThinkingStatistics,
     ToolDiagnostics,
     ToolFallback,
@@ -60,22 +67,28 @@ from infernix.results import (
 from infernix.tools import ToolCall, ToolCallDelta, ToolChoice, ToolDefinition, ToolEnforcement, ToolMode
 
 if TYPE_CHECKING:
-    from infernix.engine import Engine, GenerationStream
+    from infernix.engine import Engine, EngineStatistics, GenerationHandle, GenerationStream, JsonLinesLog
 
 __all__ = [
     "CacheAccess",
+    "CacheCapacityExceeded",
     "ChatPrompt",
     "ConstraintDeadEnd",
     "ConstraintError",
     "ConstraintKind",
     "ConstraintObservation",
+    "ConstraintSource",
     "ConstraintTooLarge",
     "ContextLengthExceeded",
     "EmptyLanguage",
     "Engine",
     "EngineClosed",
+    "EngineStatistics",
+    "EngineUnavailable",
     "FinishReason",
+    "GenerationHandle",
     "GenerationResult",
+    "GenerationStarted",
     "GenerationStream",
     "GenerationTimings",
     "InfernixError",
@@ -87,6 +100,7 @@ __all__ = [
     "InvalidPrompt",
     "InvalidRegex",
     "InvalidToolConstraint",
+    "JsonLinesLog",
     "Message",
     "ModelLoadError",
     "NonFiniteLogits",
@@ -94,10 +108,13 @@ __all__ = [
     "OutputChannel",
     "OutputConstraint",
     "OutputDelta",
+    "Overloaded",
+    "QueueTimeout",
     "RequestError",
     "RequestOptions",
     "SamplingOptions",
     "SamplingParameters",
+    "SchedulingStatistics",
     "SchemaModel",
     "TextLocation",
     "ThinkingBudgetCapacity",
@@ -117,7 +134,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Checking a constraint needs no model, and importing this package must not cost the seconds that PyTorch takes.
-    if name in ("Engine", "GenerationStream"):
+    if name in ("Engine", "EngineStatistics", "GenerationHandle", "GenerationStream", "JsonLinesLog"):
         from infernix import engine
 
         return getattr(engine, name)

@@ -119,6 +119,24 @@ class ToolDiagnostics:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeculativeStatistics:
+    """What drafts brought to one request. A round brings one token and as many of its drafts as the model agrees with.
+
+    num_rounds            rounds with drafts
+    num_fallback_rounds   rounds without
+    num_drafted           drafts in all
+    num_accepted          drafts that were committed
+    accepted_per_position   how often the first, the second, ... draft of a round was
+    """
+
+    num_rounds: int = 0
+    num_fallback_rounds: int = 0
+    num_drafted: int = 0
+    num_accepted: int = 0
+    accepted_per_position: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ConstraintObservation:
     """What is known of the constraint when the request ends.
 
@@ -208,7 +226,7 @@ class GenerationResult:
     holds the completed calls, also where a limit cut the next one; `finish_reason` is why the output ended, whether
     there are calls or not. `thinking` is None for an answer without thinking, `tool_diagnostics` for one without tools.
     `num_reused_prompt_tokens` of the prompt's tokens were known to the engine from earlier requests. `request_id` is
-    the engine's number for the request.
+    the engine's number for the request. `speculation` is None where the engine does not draft.
     """
 
     text: str
@@ -225,6 +243,7 @@ class GenerationResult:
     num_reused_prompt_tokens: int = 0
     scheduling: SchedulingStatistics = field(default_factory=SchedulingStatistics)
     request_id: int = 0
+    speculation: SpeculativeStatistics | None = None
 
     @property
     def num_generated_tokens(self) -> int:

@@ -6,14 +6,17 @@ This folder is no package: it would hide the package `benchmarks` that it tests.
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from benchmarks import engine as benchmark
 from benchmarks.engine import Round, Row
-from infernix.engine import Counters
+from infernix.engine import Counters, GenerationHandle
 from support.chat_engine import chat_engine
 from support.chat_output import CHAT, JSON_AS_TEXT
 
@@ -29,9 +32,21 @@ FIELDS = {
 
 
 @pytest.mark.parametrize(("batch", "mix"), [(1, "free"), (1, "constrained"), (3, "mixed")])
-def test_a_run_has_every_figure(batch: int, mix: str) -> None:
+def test_a_run_has_every_figure(batch: int, mix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = np.random.default_rng(1).standard_normal((64, CHAT.num_tokens))
-    engine = chat_engine(lambda so_far: table[len(so_far) % 64], JSON_AS_TEXT, max_concurrency=8)
+    is_read = threading.Event()
+    subscribe = GenerationHandle.subscribe
+
+    def subscribe_first(handle: GenerationHandle, callback: Callable[[], None]) -> None:
+        subscribe(handle, callback)
+        is_read.set()
+
+    def script(so_far: tuple[int, ...]) -> ArrayLike:
+        assert is_read.wait(10)  # a model as fast as this one would be done before anybody looks
+        return table[len(so_far) % 64]
+
+    monkeypatch.setattr(GenerationHandle, "subscribe", subscribe_first)
+    engine = chat_engine(script, JSON_AS_TEXT, max_concurrency=8)
     row = benchmark.run(engine, "float32", batch, mix, 12)
     assert (row.batch, row.mix, row.dtype) == (batch, mix, "float32")
     assert row.tokens_per_second > 0

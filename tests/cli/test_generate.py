@@ -44,7 +44,7 @@ def test_the_request_is_what_the_flags_say(stage: Stage, tmp_path: Path) -> None
     messages = [{"role": "user", "content": "Ça va?"}]
     path = tmp_path / "messages.json"
     path.write_text(json.dumps(messages), encoding="utf-8")
-    flags = ["--regex", "a|b", "--max-new", "9", "--greedy", "--model", "dir", "--device", "cpu"]
+    flags = ["--regex", "a|b", "--max-new", "9", "--greedy", "--model", "dir", "--device", "cpu", "--dtype", "int8"]
     assert main(["generate", "--messages", str(path), *flags, "--threads", "2", "--max-context", "64"]) == 0
     assert stage.asked == [
         (
@@ -55,14 +55,28 @@ def test_the_request_is_what_the_flags_say(stage: Stage, tmp_path: Path) -> None
         )
     ]
     del stage.loaded_with["progress"]
-    assert stage.loaded_with == {"model": "dir", "device": "cpu", "num_threads": 2, "max_context": 64}
+    assert stage.loaded_with == {
+        "model": "dir",
+        "device": "cpu",
+        "dtype": "int8",
+        "num_threads": 2,
+        "max_context": 64,
+        "max_concurrency": 1,
+    }
 
 
 def test_defaults(stage: Stage) -> None:
     assert main(["generate", "--prompt", "x"]) == 0
     assert stage.asked == [("x", RequestOptions(max_new_tokens=256))]
     del stage.loaded_with["progress"]
-    assert stage.loaded_with == {"model": None, "device": "auto", "num_threads": 1, "max_context": None}
+    assert stage.loaded_with == {
+        "model": None,
+        "device": "auto",
+        "dtype": "auto",
+        "num_threads": 1,
+        "max_context": None,
+        "max_concurrency": 1,
+    }
 
 
 def test_token_ids_are_printed_on_request(stage: Stage, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -49,12 +49,14 @@ def test_the_flags_reach_engine_and_server(
     served: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    flags = "--model dir --threads 2 --max-context 500 --max-concurrency 3 --max-pending-requests 5 --cache-tokens 900"
-    flags += " --pending-timeout-seconds 7 --grammar-cache-bytes 1000 --model-id mine --port 0 --api-key k --seed 5"
-    flags += f" --max-body-bytes 999 --shutdown-seconds 3 --cors-origin http://a --request-log {log}"
+    flags = "--model dir --dtype float32 --threads 2 --max-context 500 --max-concurrency 3 --max-pending-requests 5"
+    flags += " --cache-tokens 900 --pending-timeout-seconds 7 --grammar-cache-bytes 1000 --model-id mine --port 0"
+    flags += (
+        f" --api-key k --seed 5 --max-body-bytes 999 --shutdown-seconds 3 --cors-origin http://a --request-log {log}"
+    )
     assert main(["serve", *flags.split()]) == exit_codes.SUCCESS
     options = served["options"]
-    assert served["model"] == "dir"
+    assert (served["model"], options["dtype"]) == ("dir", "float32")
     assert (options["num_threads"], options["max_context"], options["max_concurrency"]) == (2, 500, 3)
     assert (options["max_pending_requests"], options["cache_tokens"]) == (5, 900)
     assert (options["pending_timeout_seconds"], options["grammar_cache_bytes"]) == (7.0, 1000)

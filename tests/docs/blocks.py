@@ -14,7 +14,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 class Block:
     """A fenced block; `output` is the text block that follows it at once, if one does.
 
-    Of the word behind its language `stand-in` is known: the block runs with a model that is written down.
+    Of the word behind its language two are known. `stand-in`: the block runs with a model that is written down.
+    `server`: it speaks to one that is running.
     """
 
     page: Path
@@ -23,6 +24,7 @@ class Block:
     lines: tuple[str, ...]
     output: tuple[str, ...] | None = None
     has_stand_in: bool = False
+    needs_server: bool = False
 
     def __str__(self) -> str:
         return f"{self.page.name}:{self.line}"
@@ -55,7 +57,9 @@ def blocks(page: Path) -> list[Block]:
             python = found.pop()
             found.append(replace(python, output=body))
         else:
-            found.append(Block(page, start, language, body, has_stand_in=rest == "stand-in"))
+            found.append(
+                Block(page, start, language, body, has_stand_in=rest == "stand-in", needs_server=rest == "server")
+            )
         start, last_end = 0, number
     assert not start, f"{page.name}: the fence of line {start} is not closed"
     return found

@@ -20,7 +20,7 @@ from docs.blocks import PAGES, ROOT, Block, Command, blocks, commands
 from docs.stand_in import STAND_IN, thinking_model
 from infernix.cli.main import main
 
-ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
+ALL_BLOCKS = [block for page in PAGES for block in blocks(page) if not block.needs_server]
 CONSOLE_BLOCKS = [block for block in ALL_BLOCKS if block.language == "console"]
 PYTHON_BLOCKS = [block for block in ALL_BLOCKS if block.language == "python"]
 pytestmark = pytest.mark.usefixtures("warmed_kernels")
@@ -34,7 +34,7 @@ def at_the_project_root_with_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is opened once for all examples; one that thinks is a stand-in."""
     monkeypatch.chdir(ROOT)
 
-    def open_model(model: Any, *, device: str, progress: Callable[[str], None] | None = None) -> Any:
+    def open_model(model: Any, *, device: str, dtype: str, progress: Callable[[str], None] | None = None) -> Any:
         return thinking_model() if model == STAND_IN else open_model_once(model, device="cpu")
 
     monkeypatch.setattr(infernix.engine.engine, "open_model", open_model)

@@ -82,7 +82,6 @@ def test_a_pause_cannot_be_told_from_the_output(
         scheduling = result.scheduling
         restores = (scheduling.num_snapshot_restores, scheduling.num_replay_restores)
         assert restores == ((scheduling.num_pauses, 0) if snapshot_bytes else (0, scheduling.num_pauses))
-        assert (result.timings.replay_seconds > 0) is False  # the clock stands still here
         num_pauses += scheduling.num_pauses
     counters = driven.core.statistics().counters
     assert counters.num_pauses == num_pauses >= 2
@@ -211,7 +210,7 @@ def test_a_request_that_no_memory_holds_fails_alone() -> None:
     driven = tight(cache_tokens=10)
     too_long, fits = driven.submit([A] * 11, 2), driven.submit([A], 3)
     driven.run(too_long, fits)
-    with pytest.raises(CacheCapacityExceeded, match="room for 11 tokens at once.*of 10"):
+    with pytest.raises(CacheCapacityExceeded, match=r"room for 11 tokens at once.*of 10"):
         driven.collect(too_long)
     assert driven.collect(fits).text == "aaa"
 

@@ -100,9 +100,7 @@ def test_greedy_keeps_the_drafts_that_are_best(constrained: bool) -> None:
 def test_a_row_without_drafts_is_ordinary_decoding() -> None:
     assert verify([greedy_row(6, drafts=())], all_of(8)) == [RowOutput((6,), 0)]
     row = DraftedRow(np.zeros((1, 8), np.float32), (), SamplingParameters(seed=3), TokenCounts(), 40)
-    expected = sample_token(
-        row.logits[0], all_of(8), None, row.parameters, row.counts, uniform(3, 40, Purpose.SPECULATIVE_BONUS)
-    )
+    expected = sample_token(row.logits[0], all_of(8), None, row.parameters, row.counts, uniform(3, 40, Purpose.DECODE))
     assert verify([row], all_of(8)) == [RowOutput((expected,), 0)]
 
 
@@ -226,11 +224,11 @@ def test_acceptance_and_residual_are_those_of_the_definition(seed: int, constrai
     candidates = rng.permutation(num_tokens + 3)[: min(16, num_tokens)]
     q = rng.dirichlet(np.full(candidates.size, 0.3))
     sparse = SparseProposals(candidates[None], q[None].astype(rng.choice([np.float32, np.float64])))
-    for proposals in (None, sparse):
-        for draft in candidates[q > 1e-30].tolist():
-            q_law = {draft: 1.0}
-            if proposals is not None:
-                q_law = dict(zip(candidates.tolist(), proposals.probabilities[0].tolist(), strict=True))
+    for draft in candidates[q > 1e-30].tolist():
+        one_hot = SparseProposals(np.array([[draft]]), np.ones((1, 1)))
+        for proposals in (one_hot, sparse):
+            laws = proposals.candidate_ids[0].tolist(), proposals.probabilities[0].tolist()
+            q_law = dict(zip(*laws, strict=True))
             test = DraftTest(target(), draft, proposals, 0)
             assert test.acceptance == pytest.approx(acceptance(p, q_law, draft), abs=1e-14)
             if test.acceptance < 1.0:
@@ -245,7 +243,7 @@ def test_candidates_of_no_probability_only_fill_their_slots() -> None:
     filled = SparseProposals(np.arange(16)[None], np.eye(16)[3:4])
     row = DraftedRow(logits, (3,), SamplingParameters(), TokenCounts(), 0)
     laws = []
-    for proposals in (None, filled):
+    for proposals in (SparseProposals(np.array([[3]]), np.ones((1, 1))), filled):
         choices = Recorded(False)
         verify_row(replace(row, proposals=proposals), all_of(20), choices)
         laws.append((choices.probabilities, choices.law))

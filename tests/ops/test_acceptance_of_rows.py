@@ -63,8 +63,8 @@ def random_row(rng: np.random.Generator) -> tuple[DraftedRow, TokenDomain, RowOu
     counts = Counter(rng.integers(0, num_tokens, 6).tolist())
     drafts, laws, proposals = draw_drafts(rng, logits, legal)
     end_ids = frozenset(rng.choice(drafts, 1).tolist() if drafts and rng.random() < 0.4 else [])
-    if proposals is None or parameters.temperature == 0.0:
-        laws, proposals = [{draft: 1.0} for draft in drafts], None
+    if parameters.temperature == 0.0:
+        proposals = None
     num_ready, dead_positions = look_ahead(legal, drafts, end_ids)
     row = DraftedRow(
         logits=logits,
@@ -79,7 +79,11 @@ def random_row(rng: np.random.Generator) -> tuple[DraftedRow, TokenDomain, RowOu
     numbers = Numbers(parameters.seed, row.position)
     try:
         tokens = verify_by_definition(
-            target_laws(logits, legal, drafts, parameters, counts), laws, drafts, end_ids, numbers
+            target_laws(logits, legal, drafts, parameters, counts),
+            None if proposals is None else laws,
+            drafts,
+            end_ids,
+            numbers,
         )
     except ConstraintDeadEnd:
         return row, TokenDomain.without(never), RowOutput((), 0, RowFailure.DEAD_END)
@@ -170,11 +174,13 @@ def test_what_stands_past_the_end_of_an_output_does_not_matter(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_greedy_texts_are_those_of_ordinary_decoding(seed: int) -> None:
-    """Whatever is proposed: right, wrong, illegal and past the end."""
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_texts_are_those_of_ordinary_decoding(seed: int, temperature: float) -> None:
+    """Whatever is proposed without chance: right, wrong, illegal and past the end."""
     rng = np.random.default_rng(seed)
     num_tokens, length, domain = 12, 40, all_of(12)
-    parameters = replace(GREEDY, frequency_penalty=float(rng.choice([0.0, 0.4])))
+    penalty = float(rng.choice([0.0, 0.4]))
+    parameters = SamplingParameters(temperature=temperature, frequency_penalty=penalty, seed=seed)
 
     def step(text: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         own = np.random.default_rng([seed, len(text), *text[-3:]])
@@ -190,7 +196,8 @@ def test_greedy_texts_are_those_of_ordinary_decoding(seed: int) -> None:
     while len(ordinary) < length and END not in ordinary:
         logits, legal = step(ordinary)
         mask = mask_words(np.flatnonzero(legal).tolist(), num_tokens)
-        ordinary += (sample_token(logits, domain, mask, parameters, counted(*ordinary), 0.0),)
+        number = uniform(seed, len(ordinary), Purpose.DECODE)
+        ordinary += (sample_token(logits, domain, mask, parameters, counted(*ordinary), number),)
 
     text: tuple[int, ...] = ()
     while len(text) < length and END not in text:

@@ -148,6 +148,30 @@ def test_numbers_are_asked_for_by_place_and_purpose() -> None:
     assert asked[1:] == [(1, Purpose.SPECULATIVE_ACCEPT), (1, Purpose.SPECULATIVE_CORRECTION)]
 
 
+def test_drafts_that_were_not_drawn_are_compared_with_what_is_drawn_anyway() -> None:
+    asked: list[tuple[int, Purpose]] = []
+
+    def number(place: int, purpose: Purpose) -> float:
+        asked.append((place, purpose))
+        return 0.6
+
+    half = {0: 0.5, 1: 0.5}
+    assert verify([half, half, half], None, [1, 1], (), number) == (1, 1, 1)
+    assert asked == [(0, Purpose.DECODE), (1, Purpose.DECODE), (2, Purpose.DECODE)]
+    assert verify([half, half, half], None, [0, 1], (), number) == (1,)
+    assert verify([half, half, half], None, [1, 1], {1}, number) == (1,)
+
+
+def test_outputs_over_drafts_that_were_not_drawn_have_the_law_of_one_hot_proposals() -> None:
+    targets, drafts = [{0: 0.5, 1: 0.3, 2: 0.2}, {0: 0.1, 1: 0.9}, {2: 1.0}], (0, 1)
+    law = round_law(targets, [{0: 1.0}, {1: 1.0}], drafts, ())
+    rng = random.Random(4)
+    drawn = Counter(verify(targets, None, drafts, (), lambda *_: rng.random()) for _ in range(20_000))
+    assert set(drawn) == set(law)
+    for output, probability in law.items():
+        assert drawn[output] / 20_000 == pytest.approx(probability, abs=0.015)
+
+
 def test_an_accepted_end_is_the_last_token() -> None:
     sure = [{7: 1.0}, {1: 1.0}, {7: 1.0}, {7: 1.0}]
     proposals = [{7: 1.0}, {1: 1.0}, {7: 1.0}]

@@ -59,7 +59,7 @@ def test_rows_get_together_what_they_get_alone() -> None:
     expected = started(alone, 5, presence_penalty=0.5)
     for sequence in expected:
         for _ in range(10):
-            alone.commit(alone.decode(sequence, None), [GO_ON])
+            alone.commit(alone.decode_batch([sequence], None), [GO_ON])
     program, model = scripted_program()
     sequences = started(program, 5, presence_penalty=0.5)
     for _ in range(10):
@@ -192,7 +192,7 @@ def test_an_exception_anywhere_leaves_everything_as_it_was(place: str, monkeypat
                 model, "script", lambda so_far: spread(so_far) if so_far[-1] != 99 and len(so_far) < 5 else 1 / 0
             )
         if place == "sample":
-            patch.setattr("infernix.program.execution.sample_token", lambda *_: 1 / 0)
+            patch.setattr("infernix.program.choice.sample_token", lambda *_: 1 / 0)
         with pytest.raises((OSError, ZeroDivisionError, InternalError)):
             program.decode_batch(sequences, Failing({1: [3, 4]}))
     assert [state(sequence) for sequence in sequences] == before
@@ -245,7 +245,7 @@ def test_a_batch_has_different_sequences_and_a_bounded_number() -> None:
     with pytest.raises(ValueError, match="prefill"):
         program.decode_batch([sequences[0], program.start([1], 3, SamplingParameters())], None)
     with pytest.raises(ValueError, match="at least one row"):
-        Program(ScriptedModel(spread, NUM_LOGITS), VOCABULARY, max_rows=0)
+        Program(ScriptedModel(spread, NUM_LOGITS), VOCABULARY, num_cache_positions=10, max_rows=0)
     program.commit(program.decode_batch(sequences[1:], None), [GO_ON] * 2)
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from models.tiny import load, tiny_model
+from models.tiny_qwen3_5 import load_qwen3_5, tiny_qwen3_5
 
-from infernix.models.llama import LlamaModel
+from infernix.models.model import LanguageModel
 from infernix.options import SamplingParameters
 from infernix.program.program import Program
 from infernix.program.sequence import PhysicalSequence
-from support.scripted_model import ScriptedModel
+from support.scripted_model import ScriptedCache, ScriptedModel
 from support.scripted_program import GO_ON, NUM_LOGITS, VOCABULARY, spread
 
 PROMPT = [1, 2, 3, 4, 5, 6, 7]
@@ -31,7 +31,7 @@ def advance(program: Program, sequence: PhysicalSequence) -> None:
     if sequence.num_generated_tokens == 0:
         batch = program.prefill_chunk(sequence, None)
     else:
-        batch = program.decode(sequence, None)
+        batch = program.decode_batch([sequence], None)
     if batch is not None:
         program.commit(batch, [GO_ON])
 
@@ -63,7 +63,6 @@ def test_a_pause_at_any_unit_changes_no_token(pause: Callable[..., None], sampli
 
 def test_a_paused_sequence_holds_no_memory_and_counts_nothing() -> None:
     program, model = scripted()
-    assert program.pool is not None
     sequence = program.start(PROMPT, 12, SAMPLED)
     for _ in range(6):
         advance(program, sequence)
@@ -73,7 +72,7 @@ def test_a_paused_sequence_holds_no_memory_and_counts_nothing() -> None:
         assert program.pool.num_free_positions == program.pool.num_positions
         assert sequence.execution_frontier == len(ledger) - 1
         with pytest.raises(ValueError, match="paused"):
-            program.decode(sequence, None)
+            program.decode_batch([sequence], None)
         with pytest.raises(ValueError, match="paused"):
             program.decode_batch([sequence], None)
         passes = len(model.units)
@@ -81,7 +80,7 @@ def test_a_paused_sequence_holds_no_memory_and_counts_nothing() -> None:
         assert (sequence.num_tokens_to_replay == 0) == (pause is Program.pause_snapshot)
         while sequence.num_tokens_to_replay:
             with pytest.raises(ValueError, match="replayed"):
-                program.decode(sequence, None)
+                program.decode_batch([sequence], None)
             program.replay_chunk(sequence)
         assert model.units[passes:] == ([] if pause is Program.pause_snapshot else [3, 3, 3, 1])
         assert (sequence.ledger, sequence.counts.counts.tolist()) == (ledger, counts)
@@ -101,9 +100,28 @@ def test_resuming_waits_for_room_for_the_next_unit_too() -> None:
     assert sequence.is_paused
     other.release()
     assert program.resume(sequence)
-    assert program.pool is not None
     assert program.pool.num_free_positions == 20 - len(sequence.ledger)
     advance(program, sequence)
+
+
+def test_a_snapshot_that_finds_no_room_leaves_the_sequence_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache may lack something else than positions."""
+    program, _ = scripted()
+    sequence, expected = (program.start(PROMPT, 12, SAMPLED) for _ in range(2))
+    for _ in range(6):
+        advance(program, sequence)
+        advance(program, expected)
+    program.pause_snapshot(sequence)
+    num_free = program.pool.num_free_positions
+    with monkeypatch.context() as patch:
+        patch.setattr(ScriptedCache, "restore", lambda *_: False)
+        assert not program.resume(sequence)
+    assert sequence.is_paused
+    assert program.pool.num_free_positions == num_free
+    assert program.resume(sequence)
+    for each in (sequence, expected):
+        advance(program, each)
+    assert sequence.ledger == expected.ledger
 
 
 def test_a_revoked_snapshot_is_replayed() -> None:
@@ -173,22 +191,24 @@ def test_reserve_says_whether_the_next_unit_has_room() -> None:
     advance(program, sequence)
     frontier = sequence.execution_frontier
     with pytest.raises(ValueError, match="no room"):
-        program.decode(sequence, None)
+        program.decode_batch([sequence], None)
     assert (sequence.execution_frontier, sequence.cache.num_tokens) == (frontier, frontier)
     program.pause_replay(sequence)
     assert not program.resume(sequence)
 
 
 @pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> LlamaModel:
-    directory = tmp_path_factory.mktemp("llama")
-    tiny_model("llama").save_pretrained(directory)
-    return load(directory)
+def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LanguageModel]:
+    llama, qwen3_5 = tmp_path_factory.mktemp("llama"), tmp_path_factory.mktemp("qwen3_5")
+    tiny_model("llama").save_pretrained(llama)
+    tiny_qwen3_5().save_pretrained(qwen3_5)
+    return {"llama": load(llama), "qwen3_5": load_qwen3_5(qwen3_5)}
 
 
+@pytest.mark.parametrize("kind", ["llama", "qwen3_5"])
 @pytest.mark.parametrize("pause", PAUSES.values(), ids=PAUSES)
-def test_a_real_network_goes_on(network: LlamaModel, pause: Callable[..., None]) -> None:
-    program = Program(network, VOCABULARY, num_cache_positions=1000, prefill_chunk_tokens=32)
+def test_a_real_network_goes_on(kind: str, networks: dict[str, LanguageModel], pause: Callable[..., None]) -> None:
+    program = Program(networks[kind], VOCABULARY, num_cache_positions=1000, prefill_chunk_tokens=32)
     prompt = [(11 * place) % 50 for place in range(75)]
     expected, sequence = (program.start(prompt, 60, SAMPLED) for _ in range(2))
     for unit in range(45):
@@ -203,11 +223,15 @@ def test_a_real_network_goes_on(network: LlamaModel, pause: Callable[..., None])
     if pause is Program.pause_snapshot:
         assert torch.equal(sequence.frontier_logits, expected.frontier_logits)
     else:  # the same sums in another order
-        torch.testing.assert_close(sequence.frontier_logits, expected.frontier_logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(sequence.frontier_logits, expected.frontier_logits, atol=1e-4, rtol=1e-4)
+    sequence.release()
+    expected.release()
+    assert program.pool.num_free_positions == program.pool.num_positions
 
 
-def test_a_prompt_paused_half_way_goes_on(tmp_path: Path, network: LlamaModel) -> None:
-    program = Program(network, VOCABULARY, num_cache_positions=1000, prefill_chunk_tokens=16)
+@pytest.mark.parametrize("kind", ["llama", "qwen3_5"])
+def test_a_prompt_paused_half_way_goes_on(kind: str, networks: dict[str, LanguageModel]) -> None:
+    program = Program(networks[kind], VOCABULARY, num_cache_positions=1000, prefill_chunk_tokens=16)
     prompt = [(11 * place) % 50 for place in range(40)]
     expected, sequence = (program.start(prompt, 10, SAMPLED) for _ in range(2))
     for unit in range(5):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from models.tiny import load, tiny_model
+from models.tiny_qwen3_5 import load_qwen3_5, tiny_qwen3_5
 
 from infernix.options import SamplingParameters
 from infernix.program.pending import PendingBatch, RowDecision
@@ -30,7 +31,7 @@ def finish(program: Program, sequence: PhysicalSequence, count: int, masks: Fixe
         batch = program.prefill_chunk(sequence, masks)
     program.commit(batch, [GO_ON])
     for _ in range(count - 1):
-        program.commit(program.decode(sequence, masks), [GO_ON])
+        program.commit(program.decode_batch([sequence], masks), [GO_ON])
     return sequence.ledger[sequence.num_prompt_tokens :]
 
 
@@ -52,10 +53,38 @@ def test_an_exact_hit_samples_with_the_new_requests_mask_and_without_a_pass() ->
     assert batch is not None
     program.commit(batch, [GO_ON])
     for _ in range(2):
-        program.commit(program.decode(sequence, FixedMask([7, 8, 9])), [GO_ON])
+        program.commit(program.decode_batch([sequence], FixedMask([7, 8, 9])), [GO_ON])
     assert sequence.ledger[len(PROMPT) :] == expected
     with pytest.raises(ValueError, match="processed"):
         program.prefill_chunk(sequence, None)
+
+
+def test_a_prompt_is_an_exact_hit_although_its_request_ends_with_its_first_token() -> None:
+    program, model = pooled()
+    first = program.start(PROMPT, 5, SAMPLED)
+    batch = program.prefill_chunk(first, FixedMask([30]))
+    assert batch is not None
+    prefix = program.prefix(first)
+    program.commit(batch, [RowDecision(1, is_terminal=True)])
+    expected = finish(program, program.start(PROMPT, 5, SAMPLED), 3)
+    num_passes = len(model.batches)
+    sequence = program.start(PROMPT, 5, SAMPLED, prefix=prefix)
+    assert finish(program, sequence, 1) == expected[:1]
+    assert len(model.batches) == num_passes
+    assert first.pending_logits is sequence.pending_logits is None
+
+
+def test_a_recurrent_state_is_shared_where_it_ends_and_nowhere_else() -> None:
+    model = ScriptedModel(spread, NUM_LOGITS, is_recurrent=True)
+    program = Program(model, VOCABULARY, num_cache_positions=200)
+    first = program.start(PROMPT, 5, SAMPLED)
+    finish(program, first, 1)
+    prefix = program.prefix(first)
+    longer, shorter = [*PROMPT, 9, 9], PROMPT[:4]
+    assert [prefix.num_reusable(prompt) for prompt in (PROMPT, longer, shorter)] == [6, 6, 0]
+    for prompt in (PROMPT, longer, shorter):
+        expected = finish(program, program.start(prompt, 5, SAMPLED), 3)
+        assert finish(program, program.start(prompt, 5, SAMPLED, prefix=prefix), 3) == expected
 
 
 def test_an_exact_hit_may_be_a_dead_end_for_the_next() -> None:
@@ -89,7 +118,7 @@ def test_the_output_of_a_request_may_be_part_of_the_prefix() -> None:
     program, model = pooled()
     first = program.start(PROMPT, 5, SAMPLED)
     answer = finish(program, first, 3)
-    batch = program.decode(first, None)
+    batch = program.decode_batch([first], None)
     prefix = program.prefix(first)
     program.commit(batch, [RowDecision(1, is_terminal=True)])
     assert first.is_released
@@ -104,7 +133,6 @@ def test_the_output_of_a_request_may_be_part_of_the_prefix() -> None:
 
 def test_memory_is_held_as_long_as_somebody_needs_it() -> None:
     program, _ = pooled()
-    assert program.pool is not None
     first = program.start(PROMPT, 5, SAMPLED)
     finish(program, first, 2)
     prefix = program.prefix(first)
@@ -116,27 +144,29 @@ def test_memory_is_held_as_long_as_somebody_needs_it() -> None:
     assert program.pool.num_free_positions == program.pool.num_positions
 
 
-def test_prefixes_need_a_pool() -> None:
-    program = Program(ScriptedModel(spread, NUM_LOGITS), VOCABULARY)
-    sequence = program.start(PROMPT, 5, SAMPLED)
-    finish(program, sequence, 1)
-    with pytest.raises(ValueError, match="pool only"):
-        program.prefix(sequence)
-
-
-def test_a_real_network_continues_a_prefix_to_the_bit(tmp_path: Path) -> None:
-    tiny_model("llama").save_pretrained(tmp_path)
-    program = Program(load(tmp_path), VOCABULARY, num_cache_positions=1000)
+@pytest.mark.parametrize("kind", ["llama", "qwen3_5"])
+def test_a_real_network_continues_a_prefix_to_the_bit(kind: str, tmp_path: Path) -> None:
+    if kind == "llama":
+        tiny_model("llama").save_pretrained(tmp_path)
+    else:
+        tiny_qwen3_5().save_pretrained(tmp_path)
+    model = load(tmp_path) if kind == "llama" else load_qwen3_5(tmp_path)
+    program = Program(model, VOCABULARY, num_cache_positions=1000)
     prompt = [(7 * place) % 50 for place in range(45)]
     first = program.start(prompt, 40, SAMPLED)
     answer = finish(program, first, 1)
     prefix = program.prefix(first)
     # The first one goes on: neither it nor its successor sees the other's tokens.
     for _ in range(19):
-        program.commit(program.decode(first, None), [GO_ON])
+        program.commit(program.decode_batch([first], None), [GO_ON])
     second = program.start(prompt, 40, SAMPLED, prefix=prefix)
     assert finish(program, second, 20) == first.ledger[len(prompt) :]
     assert second.ledger[len(prompt)] == answer[0]
     assert first.frontier_logits is not None
     assert second.frontier_logits is not None
     assert torch.equal(first.frontier_logits, second.frontier_logits)
+    # A longer prompt runs only what is new.
+    longer = [*prompt, 9, 8, 7]
+    alone = program.start(longer, 10, SAMPLED)
+    assert program.start(longer, 10, SAMPLED, prefix=prefix).num_unprocessed_prompt_tokens == 3
+    assert finish(program, program.start(longer, 10, SAMPLED, prefix=prefix), 5) == finish(program, alone, 5)

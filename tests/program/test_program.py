@@ -20,7 +20,7 @@ PROMPT = [1, 2, 3, 4, 5]
 
 
 def program_for(model: ScriptedModel, chunk: int = 512) -> Program:
-    return Program(model, VOCABULARY, prefill_chunk_tokens=chunk)
+    return Program(model, VOCABULARY, prefill_chunk_tokens=chunk, num_cache_positions=1000)
 
 
 def prefill(program: Program, sequence: PhysicalSequence, mask: FixedMask | None = None) -> PendingBatch:
@@ -33,7 +33,7 @@ def generate(program: Program, sampling: SamplingParameters, num_tokens: int) ->
     sequence = program.start(PROMPT, num_tokens, sampling)
     program.commit(prefill(program, sequence), [GO_ON])
     for _ in range(num_tokens - 1):
-        program.commit(program.decode(sequence, None), [GO_ON])
+        program.commit(program.decode_batch([sequence], None), [GO_ON])
     return sequence.ledger[len(PROMPT) :]
 
 
@@ -79,7 +79,7 @@ def test_decode_runs_the_anchor_only() -> None:
     sequence = program.start(PROMPT, 3, GREEDY)
     program.commit(prefill(program, sequence), [GO_ON])
     assert (sequence.anchor, sequence.execution_frontier) == (7, 5)
-    program.commit(program.decode(sequence, None), [GO_ON])
+    program.commit(program.decode_batch([sequence], None), [GO_ON])
     assert (sequence.anchor, sequence.execution_frontier) == (8, 6)
     assert model.units == [5, 1]
     assert sequence.cache.num_tokens == 6
@@ -113,8 +113,8 @@ def test_an_aborted_unit_runs_again_with_the_same_outcome() -> None:
         assert sequence.cache.num_tokens == 0
     program.commit(prefill(program, sequence), [GO_ON])
     for _ in range(5):
-        program.abort_pending(program.decode(sequence, None))
-        program.commit(program.decode(sequence, None), [GO_ON])
+        program.abort_pending(program.decode_batch([sequence], None))
+        program.commit(program.decode_batch([sequence], None), [GO_ON])
     assert sequence.ledger[5:] == expected
 
 
@@ -134,7 +134,7 @@ def test_a_batch_is_used_once_and_blocks_the_next_unit() -> None:
 def test_decoding_needs_a_first_token() -> None:
     program = program_for(ScriptedModel(spread, NUM_LOGITS))
     with pytest.raises(ValueError, match="prefill"):
-        program.decode(program.start(PROMPT, 3, GREEDY), None)
+        program.decode_batch([program.start(PROMPT, 3, GREEDY)], None)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_terminal_row_gives_its_memory_back() -> None:
     assert sequence.is_released
     assert sequence.num_generated_tokens == 1
     with pytest.raises(ValueError, match="released"):
-        program.decode(sequence, None)
+        program.decode_batch([sequence], None)
 
 
 def test_a_dead_end_costs_no_forward_pass_and_commits_nothing() -> None:
@@ -165,7 +165,7 @@ def test_a_dead_end_costs_no_forward_pass_and_commits_nothing() -> None:
     program = program_for(model)
     sequence = program.start(PROMPT, 3, GREEDY)
     program.commit(prefill(program, sequence), [GO_ON])
-    batch = program.decode(sequence, FixedMask([]))
+    batch = program.decode_batch([sequence], FixedMask([]))
     assert (batch.rows[0].tokens, batch.rows[0].failure) == ((), RowFailure.DEAD_END)
     assert model.units == [5]
     with pytest.raises(ValueError, match="suit"):
@@ -237,12 +237,12 @@ def test_interleaved_sequences_do_not_disturb_each_other() -> None:
         program.commit(prefill(program, sequence), [GO_ON])
     for _ in range(7):
         for sequence in sequences:
-            program.commit(program.decode(sequence, None), [GO_ON])
+            program.commit(program.decode_batch([sequence], None), [GO_ON])
     assert [sequence.ledger[5:] for sequence in sequences] == alone
 
 
 def test_a_vocabulary_wider_than_the_logits_is_refused() -> None:
     with pytest.raises(ValueError, match="50 tokens but only 49 logits"):
-        Program(ScriptedModel(spread, 49), VOCABULARY)
+        Program(ScriptedModel(spread, 49), VOCABULARY, num_cache_positions=10)
     with pytest.raises(ValueError, match="chunk"):
-        Program(ScriptedModel(spread, 64), VOCABULARY, prefill_chunk_tokens=0)
+        Program(ScriptedModel(spread, 64), VOCABULARY, num_cache_positions=10, prefill_chunk_tokens=0)

@@ -10,6 +10,7 @@ from infernix.cli.files import InputFileError, read_text
 from infernix.cli.report import print_progress
 from infernix.errors import InvalidOptions
 from infernix.options import OutputConstraint, SamplingOptions
+from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH
 
 if TYPE_CHECKING:
     from infernix.engine import Engine
@@ -128,9 +129,37 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="PATH", action=Once, help="a Hugging Face directory (default: embedded)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), action=Once, default="auto", help="(default auto)")
     parser.add_argument(
+        "--dtype",
+        choices=("auto", "float32", "bfloat16", "float16", "int8"),
+        action=Once,
+        default="auto",
+        help="number format of the weights (default auto)",
+    )
+    parser.add_argument(
         "--threads", metavar="N", type=int, action=Once, default=1, help="compute threads on a CPU (default 1)"
     )
     parser.add_argument("--max-context", metavar="N", type=int, action=Once, help="most tokens, prompt and answer")
+    add_draft_arguments(parser)
+
+
+def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is guessed ahead; it makes decoding faster and changes no answer."""
+    parser.add_argument(
+        "--ngram-draft-tokens",
+        metavar="N",
+        type=int,
+        action=Once,
+        default=0,
+        help="guess up to N tokens ahead by copying from prompt and answer, 0..63 (default 0: off)",
+    )
+    parser.add_argument(
+        "--ngram-min-match",
+        metavar="N",
+        type=int,
+        action=Once,
+        default=DEFAULT_MIN_MATCH,
+        help=f"tokens before a copy that must be the same, 4..64 (default {DEFAULT_MIN_MATCH})",
+    )
 
 
 def load_engine(arguments: argparse.Namespace) -> Engine:
@@ -141,8 +170,12 @@ def load_engine(arguments: argparse.Namespace) -> Engine:
     return Engine.load(
         arguments.model,
         device=arguments.device,
+        dtype=arguments.dtype,
         num_threads=arguments.threads,
         max_context=arguments.max_context,
+        max_concurrency=1,
+        ngram_draft_tokens=arguments.ngram_draft_tokens,
+        ngram_min_match=arguments.ngram_min_match,
         progress=print_progress,
     )
 

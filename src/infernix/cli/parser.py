@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
-from infernix.cli import chat, check, generate
+from infernix.cli import chat, check, generate, serve
 
 _EXIT_CODES = """\
 exit codes:
@@ -32,4 +32,5 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_command(commands)
     chat.add_command(commands)
     check.add_command(commands)
+    serve.add_command(commands)
     return parser

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from infernix.engine.drafting import Drafting
 from infernix.engine.intake import Intake, Stop
 from infernix.engine.limits import CoreLimits
 from infernix.engine.prefix_cache import PrefixCache
@@ -39,6 +40,7 @@ class EngineCore:
         *,
         clock: Callable[[], float] = time.perf_counter,
         log: RequestLog | None = None,
+        drafting: Drafting | None = None,
     ) -> None:
         self.limits = limits or CoreLimits()
         self.clock = clock
@@ -53,7 +55,8 @@ class EngineCore:
             num_lanes=self.limits.max_concurrency,
             snapshot_bytes=self.limits.snapshot_bytes,
         )
-        self._units = UnitRunner(program, self._prefixes, self.recorder, self, clock)
+        self._drafts = drafting is not None
+        self._units = UnitRunner(program, self._prefixes, self.recorder, clock, drafting)
         self._waiting = WaitingLine(max_bypasses=self.limits.max_concurrency)
         self._unanswered: dict[int, Request] = {}
         self._is_scan_due = False
@@ -62,13 +65,9 @@ class EngineCore:
         self._is_stopped = False
 
     @property
-    def is_open(self) -> bool:
-        """Whether requests are taken."""
-        return self._intake.is_open
-
-    def check_open(self) -> None:
-        """Raises EngineClosed where no request is taken any more."""
-        self._intake.check_open()
+    def intake(self) -> Intake:
+        """What submitting and consuming threads need."""
+        return self._intake
 
     @property
     def is_stopped(self) -> bool:
@@ -101,8 +100,8 @@ class EngineCore:
             num_outstanding=self._intake.num_outstanding,
             num_cached_prefixes=len(self._prefixes),
             num_cached_positions=self._prefixes.num_positions,
-            num_free_positions=0 if pool is None else pool.num_free_positions,
-            num_positions=0 if pool is None else pool.num_positions,
+            num_free_positions=pool.num_free_positions,
+            num_positions=pool.num_positions,
             counters=self.recorder.counters(),
         )
 
@@ -149,8 +148,12 @@ class EngineCore:
 
     def ended(self, request: Request, reason: FinishReason, deltas: Sequence[PublishedDelta]) -> None:
         """Settles a request whose output has ended, and answers it."""
+        try:
+            result = result_of(request, reason, self.clock(), drafts=self._drafts)
+        except Exception as error:
+            self.failed(request, error)
+            return
         self._settle(request)
-        result = result_of(request, reason, self.clock())
         self.recorder.finished(request, result)
         self._hand_over(request, deltas, result=result)
 
@@ -250,7 +253,7 @@ class EngineCore:
             self._admit()
         controlled = self._in_state(RequestState.CONTROL_READY)
         if controlled:
-            self._run(controlled, self._units.control)
+            self._run(controlled, lambda requests: self._units.control(requests, self))
         has_decoded = self._decode(controlled)
         has_run_chunk = self._run_chunk()
         return bool(controlled) or has_decoded or has_run_chunk
@@ -293,7 +296,7 @@ class EngineCore:
         rows.sort(key=lambda request: (not request.is_protected, request.number))
         permitted = [request for request in rows if self._has_room(request)]
         if permitted:
-            self._run(permitted, lambda requests: self._units.decode(requests, start))
+            self._run(permitted, lambda requests: self._units.decode(requests, self, start))
         return bool(permitted)
 
     def _run_chunk(self) -> bool:
@@ -319,7 +322,7 @@ class EngineCore:
         return True
 
     def _prefill(self, requests: Sequence[Request]) -> None:
-        self._units.prefill(requests[0])
+        self._units.prefill(requests[0], self)
 
     def _replay(self, requests: Sequence[Request]) -> None:
         (request,) = requests
@@ -344,7 +347,7 @@ class EngineCore:
         except Exception as error:
             culprit = self._units.culprit
             for request in requests if culprit is None else [culprit]:
-                if not request.is_finished:
+                if not request.delivery.is_done:
                     self.failed(request, error)
             if isinstance(error, RequestError):
                 return  # such as a bound of the matcher that the request met

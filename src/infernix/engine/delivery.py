@@ -17,7 +17,10 @@ class Delivery:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        # Who waits for the end alone is not woken for every token.
+        self._ended = threading.Condition(lock)
         self._events: deque[GenerationEvent] = deque()
         self._result: GenerationResult | None = None
         self._error: BaseException | None = None
@@ -48,6 +51,8 @@ class Delivery:
                 self._events += events
             self._result, self._error = result, error
             self._changed.notify_all()
+            if self.is_done:
+                self._ended.notify_all()
             callback = self._callback
         if callback is not None and (events or self.is_done):
             callback()
@@ -85,8 +90,8 @@ class Delivery:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether the end came within `timeout` seconds."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.is_done, timeout)
+        with self._ended:
+            return self._ended.wait_for(lambda: self.is_done, timeout)
 
     def result(self) -> GenerationResult:
         """The result of a request that is done. Raises the error that it ended with."""

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +15,9 @@ import torch
 
 from infernix.engine.constraints import ConstraintCompiler, ConstraintService
 from infernix.engine.core import EngineCore
+from infernix.engine.drafting import Drafting
 from infernix.engine.handle import GenerationHandle
-from infernix.engine.limits import CoreLimits, check_integer, checked_limits, context_and_cache
+from infernix.engine.limits import CoreLimits, check_integer, checked_limits, checked_ngram, context_and_cache
 from infernix.engine.preparation import Preparation
 from infernix.engine.prompt import Prompt
 from infernix.engine.request_log import RequestLog
@@ -28,11 +30,13 @@ from infernix.frontend.thinking import DEFAULT_FORCED_END, encode_forced_end
 from infernix.matching.vocabulary import Vocabulary
 from infernix.models import LoadedModel, open_model
 from infernix.options import RequestOptions, SamplingParameters, shown_value
+from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH
 from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
 from infernix.results import GenerationResult
 
 DEFAULT_GRAMMAR_CACHE_BYTES = 256 << 20
 DEFAULT_LIMITS = CoreLimits()
+DTYPES = ("auto", "float32", "bfloat16", "float16", "int8")
 # Far above any use, and far below what an operating system refuses, which PyTorch answers with a crash.
 MAX_THREADS = 1024
 
@@ -57,6 +61,8 @@ class Engine:
         cache_tokens: int | None = None,
         snapshot_bytes: int = DEFAULT_LIMITS.snapshot_bytes,
         max_cached_prefixes: int = DEFAULT_LIMITS.max_cached_prefixes,
+        ngram_draft_tokens: int = 0,
+        ngram_min_match: int = DEFAULT_MIN_MATCH,
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
         compiler: ConstraintCompiler | None = None,
@@ -74,6 +80,8 @@ class Engine:
                                   up to 32768 tokens or one `max_context`
         snapshot_bytes            host memory for the state of paused requests; those beyond it are run again
         max_cached_prefixes       beginnings of prompts that are remembered for later requests; 0: none
+        ngram_draft_tokens        drafts a round that are copied from a request's own text, 0..63; 0: none
+        ngram_min_match           tokens before such a copy that must be the same, 4..64
         grammar_cache_bytes       bounds the compiled grammars that are kept
         prefill_chunk_tokens      tokens of a prompt that run between two rounds
         compiler                  may be shared by engines with the same vocabulary; None: one of its own
@@ -96,6 +104,7 @@ class Engine:
             max_context, cache_tokens, available=loaded.model.max_context, max_concurrency=max_concurrency
         )
         check_integer("prefill_chunk_tokens", prefill_chunk_tokens, 1, 2**31 - 1)
+        ngram = checked_ngram(ngram_draft_tokens, ngram_min_match)
         vocabulary = loaded.tokenizer.vocabulary()
         self._compiler_source = _CompilerSource(vocabulary, grammar_cache_bytes, compiler)
         constraints = ConstraintService(self._compiler_source, vocabulary)
@@ -110,14 +119,20 @@ class Engine:
                 num_cache_positions=num_positions,
                 # A prefix is kept beside the request that it was taken from.
                 num_sequences=max_concurrency + max_cached_prefixes + 1,
+                num_draft_tokens=ngram.num_draft_tokens,
             )
         except (RuntimeError, MemoryError) as error:  # PyTorch raises its own kinds of RuntimeError
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InvalidOptions(
                 f"there is no memory for {num_positions} tokens: {reason}", field="cache_tokens"
             ) from error
-        self._core = EngineCore(program, limits, log=request_log)
-        self._worker = Worker(self._core)
+        drafting = Drafting(program, vocabulary, ngram) if ngram.num_draft_tokens else None
+        core = EngineCore(program, limits, log=request_log, drafting=drafting)
+        self._intake = core.intake
+        # None after `close`, so that the pool's memory is given back.
+        self._core: EngineCore | None = core
+        self._last_statistics = core.statistics()
+        self._worker = Worker(core)
         # Also where an engine is forgotten, and at the end of the interpreter.
         self._finalizer = weakref.finalize(self, self._worker.stop)
 
@@ -137,6 +152,8 @@ class Engine:
         cache_tokens: int | None = None,
         snapshot_bytes: int = DEFAULT_LIMITS.snapshot_bytes,
         max_cached_prefixes: int = DEFAULT_LIMITS.max_cached_prefixes,
+        ngram_draft_tokens: int = 0,
+        ngram_min_match: int = DEFAULT_MIN_MATCH,
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
         thinking_end: str = DEFAULT_FORCED_END,
@@ -155,6 +172,8 @@ class Engine:
             raise InvalidOptions(
                 f"expected an integer of 1..{MAX_THREADS}, got {shown_value(num_threads)}", field="num_threads"
             )
+        if dtype not in DTYPES:
+            raise InvalidOptions(f"expected one of {', '.join(DTYPES)}, got {shown_value(dtype)}", field="dtype")
         torch.set_num_threads(num_threads)
         # The first compilation of the matching kernels takes many seconds, once in an installation; it is not a daemon,
         # because the interpreter must not end in the middle of it.
@@ -169,6 +188,8 @@ class Engine:
             cache_tokens=cache_tokens,
             snapshot_bytes=snapshot_bytes,
             max_cached_prefixes=max_cached_prefixes,
+            ngram_draft_tokens=ngram_draft_tokens,
+            ngram_min_match=ngram_min_match,
             grammar_cache_bytes=grammar_cache_bytes,
             prefill_chunk_tokens=prefill_chunk_tokens,
             thinking_end=thinking_end,
@@ -195,7 +216,7 @@ class Engine:
     @property
     def is_available(self) -> bool:
         """Whether requests are taken: the engine is neither closed nor stopped by failures."""
-        return self._core.is_open
+        return self._intake.is_open
 
     def prepare(self, prompt: Prompt) -> PreparedPrompt:
         """A prompt as tokens, for `submit`. Raises InvalidPrompt, or InvalidToolConstraint for malformed tools."""
@@ -224,9 +245,9 @@ class Engine:
         if chosen.constraint is not None or prepared.tools:
             # Once in an installation this takes half a minute, and it is no work of this request: no deadline runs.
             self._compiler_source.wait_for_kernels()
-        request = self._core.submit(lambda: self._preparation.request(prepared, chosen), deadline=pending_deadline)
+        request = self._intake.submit(lambda: self._preparation.request(prepared, chosen), deadline=pending_deadline)
         self._worker.ensure_running()
-        return GenerationHandle(self._core, request, self)
+        return GenerationHandle(self._intake, request, self)
 
     def generate(self, prompt: Prompt, options: RequestOptions | None = None) -> GenerationResult:
         """The whole answer to one request.
@@ -246,14 +267,20 @@ class Engine:
 
     def statistics(self) -> EngineStatistics:
         """Where the requests are now, and what was counted since the beginning."""
-        return self._core.statistics()
+        core = self._core
+        if core is not None:
+            return core.statistics()
+        return replace(self._last_statistics, num_outstanding=self._intake.num_outstanding)
 
     def close(self) -> None:
         """Ends the service: requests that are not done, and later ones, fail with EngineClosed.
 
-        Returns when the worker has ended. The model's memory is given back when the engine and its handles are dropped.
+        Returns when the worker has ended. The memory for tokens is given back then, that of the weights when the engine
+        and its handles are dropped.
         """
         self._finalizer()
+        if self._core is not None:
+            self._last_statistics, self._core = self._core.statistics(), None
 
     def __enter__(self) -> Engine:
         return self
@@ -267,7 +294,7 @@ class Engine:
         self.close()
 
     def _start(self, prompt: Prompt, options: RequestOptions | None) -> GenerationHandle:
-        self._core.check_open()
+        self._intake.check_open()
         return self.submit(self.prepare(prompt), options)
 
 

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import TracebackType
+from typing import Protocol
 
-from infernix.engine.core import EngineCore
 from infernix.engine.request import Request
 from infernix.results import GenerationEvent, GenerationResult
+
+
+class RequestDesk(Protocol):
+    """Where a consumer says what it wants of its request."""
+
+    def cancel(self, request: Request) -> None:
+        """The request is to end."""
+        ...
+
+    def release(self, request: Request) -> None:
+        """The consumer lets go of the request."""
+        ...
 
 
 class GenerationHandle:
@@ -18,9 +30,9 @@ class GenerationHandle:
     `result`, the end of `stream`) or the handle is closed; closing or dropping it before the end cancels the request.
     """
 
-    def __init__(self, core: EngineCore, request: Request, owner: object) -> None:
+    def __init__(self, desk: RequestDesk, request: Request, owner: object) -> None:
         """`owner` lives as long as the handle: the engine, which would close itself otherwise."""
-        self._core = core
+        self._desk = desk
         self._request = request
         self._delivery = request.delivery
         self._owner = owner
@@ -65,7 +77,7 @@ class GenerationHandle:
     def result(self) -> GenerationResult:
         """The result of a request that is done. Raises the error that it ended with; RuntimeError before the end."""
         if self.is_done:
-            self._core.release(self._request)
+            self._desk.release(self._request)
         return self._delivery.result()
 
     def stream(self) -> Iterator[GenerationEvent]:
@@ -91,14 +103,14 @@ class GenerationHandle:
         """Asks for an end before the request's next unit of work. The result then says CANCELLED and holds what was
         committed. Does nothing after the end.
         """
-        self._core.cancel(self._request)
+        self._desk.cancel(self._request)
 
     def close(self) -> None:
         """Cancels the request unless it is done, and lets go of it. Raises nothing, and may be called again."""
         if not self.is_done:
             self.cancel()
         self._delivery.abandon()
-        self._core.release(self._request)
+        self._desk.release(self._request)
 
     def __enter__(self) -> GenerationHandle:
         return self

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from infernix.engine.drafting import NgramOptions
 from infernix.errors import InvalidOptions
 from infernix.options import shown_value
+from infernix.program.drafters.corpus import MAX_MATCH_TOKENS, WINDOWS
+from infernix.program.drafters.ngram import MAX_DRAFT_TOKENS
 
 MAX_CONCURRENCY = 64
 MAX_PENDING_REQUESTS = 1 << 16
 DEFAULT_CACHE_TOKENS = 32768
+
+
+def checked_ngram(num_draft_tokens: int, min_match: int) -> NgramOptions:
+    """How copies are made. Raises InvalidOptions for a number out of its range."""
+    check_integer("ngram_draft_tokens", num_draft_tokens, 0, MAX_DRAFT_TOKENS)
+    check_integer("ngram_min_match", min_match, WINDOWS[-1], MAX_MATCH_TOKENS)
+    return NgramOptions(num_draft_tokens, min_match)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ class PrefixCache:
         self._max_entries = max_entries
         self._chunk_tokens = chunk_tokens
         self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
-        # For each chunk's hash the entries that have it.
-        self._holders: dict[int, set[_Entry]] = {}
+        # For each chunk's hash the entries that have it, as keys: in an order, so that equal runs take equal entries.
+        self._holders: dict[int, dict[_Entry, None]] = {}
         self.num_positions = 0
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class PrefixCache:
     def find(self, prompt: Sequence[int]) -> CachedPrefix | None:
         """The entry with the most tokens of the prompt that need not be run; it counts as used."""
         prompt = tuple(prompt)
-        levels: list[set[_Entry]] = []
+        levels: list[dict[_Entry, None]] = []
         for key in self._keys(prompt):
             holders = self._holders.get(key)
             if holders is None:
@@ -60,11 +60,13 @@ class PrefixCache:
             # What is met here for the first time differs from the prompt within the chunk behind.
             if num_best >= (depth + 1) * self._chunk_tokens - 1:
                 break
-            for entry in levels[depth - 1] - seen:
+            for entry in levels[depth - 1]:
+                if entry in seen:
+                    continue
+                seen.add(entry)
                 num_reusable = entry.prefix.num_reusable(prompt)
                 if num_reusable > num_best:
                     best, num_best = entry, num_reusable
-            seen |= levels[depth - 1]
         if best is None:
             return None
         self._entries.move_to_end(best.prefix.tokens)
@@ -88,7 +90,7 @@ class PrefixCache:
         entry = self._entries[tokens] = _Entry(prefix, self._keys(tokens))
         self.num_positions += len(tokens)
         for key in entry.keys:
-            self._holders.setdefault(key, set()).add(entry)
+            self._holders.setdefault(key, {})[entry] = None
 
     def evict(self) -> bool:
         """Gives up the least recently used beginning; False where there is none."""
@@ -106,7 +108,7 @@ class PrefixCache:
         entry = self._entries.pop(tokens)
         self.num_positions -= len(tokens)
         for key in set(entry.keys):
-            self._holders[key].discard(entry)
+            del self._holders[key][entry]
             if not self._holders[key]:
                 del self._holders[key]
         entry.prefix.release()

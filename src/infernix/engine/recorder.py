@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -120,8 +121,8 @@ class Recorder:
             self._counters.num_units += 1
             self._counters.num_failed_units += failed
 
-    def round(self, batch: PendingBatch, seconds: float) -> None:
-        """A decode round was committed and published."""
+    def round(self, batch: PendingBatch, seconds: float, chains: Sequence[tuple[int, ...]] | None = None) -> None:
+        """A decode round was committed and published; `chains` are its rows' drafts."""
         counters = self._counters
         num_rows = len(batch.rows)
         with self._lock:
@@ -132,7 +133,11 @@ class Recorder:
             counters.forward_seconds += batch.forward_seconds
             counters.mask_wall_seconds += batch.mask_seconds
             counters.sampling_seconds += batch.sampling_seconds
-        self._num_tokens += num_rows
+            if chains is not None:
+                counters.num_drafted_rounds += 1
+                counters.num_drafted += sum(map(len, chains))
+                counters.num_accepted_drafts += sum(row.num_accepted for row in batch.rows)
+        self._num_tokens += sum(len(row.tokens) for row in batch.rows)
         if self._log is not None:
             self._tell_throughput()
 
@@ -167,12 +172,15 @@ class Recorder:
                 tool_calls=len(result.tool_calls),
                 timings=asdict(result.timings),
                 scheduling=asdict(result.scheduling),
+                speculation=None if result.speculation is None else asdict(result.speculation),
                 constraint=None if result.constraint is None else asdict(result.constraint),
             )
 
     def failed(self, request: Request, error: BaseException) -> None:
         """A request that was taken ended with an error."""
-        observation = request.session.observe_constraint()
+        observation: ConstraintObservation | None = None
+        with suppress(Exception):  # what is wrong with the request may be its matcher
+            observation = request.session.observe_constraint()
         with self._lock:
             self._counters.requests[_first(_OUTCOME_OF_ERROR, error)] += 1
             self._count_tokens(request, request.session.num_tokens)

@@ -9,6 +9,7 @@ from infernix.engine.states import RequestState, checked_move
 from infernix.frontend.budget import OutputBudget
 from infernix.frontend.session import OutputSession
 from infernix.options import SamplingParameters
+from infernix.program.drafters.ngram import NgramDrafter
 from infernix.program.sequence import PhysicalSequence
 
 
@@ -60,6 +61,17 @@ class RequestCounts:
     num_decode_rounds: int = 0
     num_control_units: int = 0
     mask_upload_bytes: int = 0
+    num_drafted_rounds: int = 0
+    num_drafted: int = 0
+    accepted_per_position: list[int] = field(default_factory=list)
+
+    def drafted(self, num_drafts: int, num_accepted: int) -> None:
+        """A round with drafts was committed, the first `num_accepted` of them with it."""
+        self.num_drafted_rounds += 1
+        self.num_drafted += num_drafts
+        self.accepted_per_position += [0] * (num_accepted - len(self.accepted_per_position))
+        for place in range(num_accepted):
+            self.accepted_per_position[place] += 1
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -72,6 +84,7 @@ class Request:
     sequence      its tokens as the model has them; None before its first place and after the end
     is_protected  it is back from a pause and has not done anything new since: it is not paused again
     pending_upload_bytes   sent to the device for a unit that is not committed yet
+    copies         what drafts are copied from, up to `num_copied_from` tokens of prompt and output
     """
 
     number: int
@@ -89,6 +102,8 @@ class Request:
     is_released: bool = False
     consumer_error: BaseException | None = None
     pending_upload_bytes: int = 0
+    copies: NgramDrafter | None = None
+    num_copied_from: int = 0
 
     @property
     def session(self) -> OutputSession:

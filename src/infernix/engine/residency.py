@@ -24,8 +24,6 @@ class Residency:
         self, program: Program, prefixes: PrefixCache, recorder: Recorder, *, num_lanes: int, snapshot_bytes: int
     ) -> None:
         """`snapshot_bytes` of the host's memory may hold the state of paused requests; others are run again."""
-        if program.pool is None:
-            raise ValueError("requests share a pool")
         self._program = program
         self._pool = program.pool
         self._prefixes = prefixes
@@ -199,7 +197,7 @@ class Residency:
     def _drop_sequence(self, request: Request) -> None:
         if request.sequence is not None:
             self._program.release(request.sequence)
-            request.sequence = None
+            request.sequence = request.copies = None
 
     def _too_large(self, num_tokens: int) -> CacheCapacityExceeded:
         return CacheCapacityExceeded(

@@ -7,13 +7,19 @@ from dataclasses import replace
 from infernix.engine.request import Request
 from infernix.errors import ConstraintDeadEnd, InfernixError, NonFiniteLogits
 from infernix.ops.acceptance import RowFailure
-from infernix.results import FinishReason, GenerationResult, GenerationTimings, SchedulingStatistics
+from infernix.results import (
+    FinishReason,
+    GenerationResult,
+    GenerationTimings,
+    SchedulingStatistics,
+    SpeculativeStatistics,
+)
 
 _EXCERPT_CHARACTERS = 40
 
 
-def result_of(request: Request, reason: FinishReason, now: float) -> GenerationResult:
-    """The result of a request whose output has ended; `now` is the engine's clock."""
+def result_of(request: Request, reason: FinishReason, now: float, *, drafts: bool = False) -> GenerationResult:
+    """The result of a request whose output has ended; `now` is the engine's clock, `drafts` whether it makes any."""
     session, counts = request.session, request.counts
     observation = session.observe_constraint()
     if observation is not None:
@@ -41,6 +47,18 @@ def result_of(request: Request, reason: FinishReason, now: float) -> GenerationR
             num_control_units=counts.num_control_units,
         ),
         request_id=request.number,
+        speculation=_speculation(request) if drafts else None,
+    )
+
+
+def _speculation(request: Request) -> SpeculativeStatistics:
+    counts = request.counts
+    return SpeculativeStatistics(
+        num_rounds=counts.num_drafted_rounds,
+        num_fallback_rounds=counts.num_decode_rounds - counts.num_drafted_rounds,
+        num_drafted=counts.num_drafted,
+        num_accepted=sum(counts.accepted_per_position),
+        accepted_per_position=tuple(counts.accepted_per_position),
     )
 
 

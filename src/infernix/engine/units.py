@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from infernix.engine.drafting import Drafting
 from infernix.engine.prefix_cache import PrefixCache
 from infernix.engine.recorder import Recorder
 from infernix.engine.request import Request
@@ -44,22 +45,23 @@ class UnitRunner:
         program: Program,
         prefixes: PrefixCache,
         recorder: Recorder,
-        outcomes: UnitOutcomes,
         clock: Callable[[], float],
+        drafting: Drafting | None = None,
     ) -> None:
         self._program = program
+        self._drafting = drafting
         self._prefixes = prefixes
         self._recorder = recorder
-        self._outcomes = outcomes
         self._clock = clock
         self.culprit: Request | None = None
 
-    def decode(self, requests: Sequence[Request], start: float) -> None:
-        """One new token for each of the requests; `start` is when their choice began."""
+    def decode(self, requests: Sequence[Request], outcomes: UnitOutcomes, start: float) -> None:
+        """One new token for each of the requests, and what their drafts have right; `start` is when their choice began."""
         self.culprit = None
+        chains = None if self._drafting is None else self._drafting.chains(requests)
         masks = masks_of(requests)
         try:
-            batch = self._program.decode_batch([request.physical for request in requests], masks)
+            batch = self._program.decode_batch([request.physical for request in requests], masks, chains)
         except BaseException:
             self.culprit = None if masks is None else masks.culprit
             raise
@@ -71,10 +73,14 @@ class UnitRunner:
             request.times.decode += seconds
             request.times.decode_share += share
             request.counts.num_decode_rounds += 1
-        self._publish(requests, batch)
-        self._recorder.round(batch, self._clock() - start)
+        if chains is not None:
+            for request, row, chain, decision in zip(requests, batch.rows, chains, decisions, strict=True):
+                if chain:
+                    request.counts.drafted(len(chain), min(row.num_accepted, decision.num_accepted))
+        self._publish(requests, batch, outcomes)
+        self._recorder.round(batch, self._clock() - start, chains)
 
-    def prefill(self, request: Request) -> None:
+    def prefill(self, request: Request, outcomes: UnitOutcomes) -> None:
         """The next chunk of a prompt; the last one brings the first token, if there may be one."""
         self.culprit = request
         start = self._clock()
@@ -95,17 +101,17 @@ class UnitRunner:
         if batch is not None:
             if not sequence.is_released:
                 self._remember(request)
-            self._publish([request], batch)
+            self._publish([request], batch, outcomes)
         elif sequence.num_unprocessed_prompt_tokens:
-            self._outcomes.advanced(request, ())
+            outcomes.advanced(request, ())
         else:
             self._remember(request)
             if has_budget:
-                self._outcomes.advanced(request, ())
+                outcomes.advanced(request, ())
             else:
                 session.preview_terminal(request.prepared.budget.limit_reason)
                 deltas = session.commit_preview()
-                self._outcomes.ended(request, request.prepared.budget.limit_reason, deltas)
+                outcomes.ended(request, request.prepared.budget.limit_reason, deltas)
 
     def replay(self, request: Request) -> None:
         """The next part of a history that is run again. The output has no part in it."""
@@ -115,7 +121,7 @@ class UnitRunner:
         request.times.replay += self._clock() - start
         self._recorder.unit()
 
-    def control(self, requests: Sequence[Request]) -> None:
+    def control(self, requests: Sequence[Request], outcomes: UnitOutcomes) -> None:
         """Puts in the end of each request's reasoning: no forward pass, no draw."""
         for request in requests:
             self.culprit = request
@@ -129,7 +135,7 @@ class UnitRunner:
             deltas = request.session.commit_preview()
             request.counts.num_control_units += 1
             self._note_tokens(request)
-            self._conclude(request, deltas)
+            self._conclude(request, deltas, outcomes)
         self._recorder.unit()
 
     def _preview(
@@ -179,29 +185,29 @@ class UnitRunner:
         if all(row.sequence.is_pending for row in batch.rows):
             self._program.abort_pending(batch)
 
-    def _publish(self, requests: Sequence[Request], batch: PendingBatch) -> None:
+    def _publish(self, requests: Sequence[Request], batch: PendingBatch, outcomes: UnitOutcomes) -> None:
         """Confirms and publishes row by row; one request's failure here is no other's."""
         for request, row in zip(requests, batch.rows, strict=True):
             if row.failure is not None:
                 request.pending_upload_bytes = 0
-                self._outcomes.failed(request, row_error(request, row.failure))
+                outcomes.failed(request, row_error(request, row.failure))
                 continue
             try:
                 deltas = request.session.commit_preview()
             except Exception as error:
-                self._outcomes.failed(request, error)
+                outcomes.failed(request, error)
                 continue
             request.counts.mask_upload_bytes += request.pending_upload_bytes
             request.pending_upload_bytes = 0
             self._note_tokens(request)
-            self._conclude(request, deltas)
+            self._conclude(request, deltas, outcomes)
 
-    def _conclude(self, request: Request, deltas: Sequence[PublishedDelta]) -> None:
+    def _conclude(self, request: Request, deltas: Sequence[PublishedDelta], outcomes: UnitOutcomes) -> None:
         reason = request.session.finish_reason
         if reason is None:
-            self._outcomes.advanced(request, deltas)
+            outcomes.advanced(request, deltas)
         else:
-            self._outcomes.ended(request, reason, deltas)
+            outcomes.ended(request, reason, deltas)
 
     def _note_tokens(self, request: Request) -> None:
         now = self._clock()

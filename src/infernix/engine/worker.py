@@ -13,8 +13,9 @@ class Worker:
     """Cycles a core from the first request on. It is a daemon: a program that forgets its engine can end."""
 
     def __init__(self, core: EngineCore) -> None:
-        self._core = core
         self._lock = threading.Lock()
+        # None after `stop`: whoever keeps the worker does not keep the core's memory.
+        self._core: EngineCore | None = core
         self._thread: threading.Thread | None = None
 
     def ensure_running(self) -> None:
@@ -22,17 +23,20 @@ class Worker:
         if self._thread is not None:
             return
         with self._lock:
-            if self._thread is None:
+            if self._thread is None and self._core is not None:
                 self._thread = threading.Thread(target=_run, args=(self._core,), name="infernix-worker", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
         """Has every request answered and waits until the thread has ended, unless it is this one that calls."""
-        self._core.stop()
         with self._lock:
+            core, self._core = self._core, None
             thread = self._thread
+        if core is not None:
+            core.stop()
         if thread is None:
-            self._core.cycle()
+            if core is not None:
+                core.cycle()
         elif thread is not threading.current_thread():
             thread.join()
 

@@ -33,6 +33,11 @@ class _Phase(Enum):
     BODY = auto()
 
 
+# Looking a member up takes longer than comparing with it, and this is done for every token.
+_BODY = _Phase.BODY
+_TEXT = int(TokenClass.TEXT)
+
+
 class AnswerReader:
     """Reads an answer token by token; `body` reads what follows the reasoning.
 
@@ -99,20 +104,20 @@ class AnswerReader:
 
     def feed(self, token: int) -> list[ReadingEvent]:
         """One token that does not end the answer. Raises InternalError where grammar and reader disagree."""
-        is_text = self._vocabulary.classes[token] == TokenClass.TEXT
+        is_text = self._vocabulary.classes.item(token) == _TEXT
         data = self._vocabulary.token_bytes[token] if is_text else None
-        if self._phase is _Phase.START:
+        phase = self._phase
+        if phase is _BODY:
+            return self._feed_body(token, data)
+        if phase is _Phase.START:
             if token == self._framing.think_open:
                 self._phase, self._is_opening = _Phase.THINKING, True
                 return []
-            self._phase = _Phase.BODY
-        match self._phase:
-            case _Phase.THINKING:
-                return self._feed_reasoning(token, data)
-            case _Phase.SEPARATOR:
-                return self._feed_separator(token, data)
-            case _:
-                return self._feed_body(token, data)
+            self._phase = _BODY
+            return self._feed_body(token, data)
+        if phase is _Phase.THINKING:
+            return self._feed_reasoning(token, data)
+        return self._feed_separator(token, data)
 
     def seed(self, prefix: Sequence[bytes | int]) -> list[ReadingEvent]:
         """Takes the given beginning of the content, text and control tokens; what it says is known to the caller."""

@@ -45,6 +45,11 @@ class ChainMasks:
     num_ready: int
     dead_positions: int = 0
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether nothing is legal at the very first place."""
+        return bool(self.dead_positions & 1)
+
 
 @dataclass(frozen=True, slots=True)
 class DraftedRow:

@@ -63,19 +63,17 @@ class MaskBuffers:
             return [None] * len(drafts)
         return [self._fill(masks, row, chain) if masks.constrained(row) else None for row, chain in enumerate(drafts)]
 
-    def upload(self, masks: TokenMaskProvider, row: int, num_positions: int) -> None:
-        """Sends the first positions of a row to the mirror; the copy may still be under way, in the device's order."""
-        if self._mirror is None:
-            raise ValueError("these buffers have no mirror")
-        source = self._memory[row, :num_positions]
-        self._mirror[row, :num_positions].copy_(source, non_blocking=True)
-        masks.uploaded(row, source.nbytes)
+    def upload(self, masks: TokenMaskProvider, row: int, num_positions: int) -> torch.Tensor:
+        """The first positions of a row in the mirror, int32 [num_positions, num_mask_words].
 
-    def on_device(self, row: int) -> torch.Tensor:
-        """The mirror's masks of a row, int32 [num_positions, num_mask_words]."""
+        They are sent there in the device's order of work, and not waited for: the host's must not change until then.
+        """
         if self._mirror is None:
             raise ValueError("these buffers have no mirror")
-        return self._mirror[row]
+        source, mirrored = self._memory[row, :num_positions], self._mirror[row, :num_positions]
+        mirrored.copy_(source, non_blocking=True)
+        masks.uploaded(row, source.nbytes)
+        return mirrored
 
     def _fill(self, masks: TokenMaskProvider, row: int, drafts: Sequence[int]) -> ChainMasks:
         words = self._words[row, : len(drafts) + 1]

@@ -28,7 +28,11 @@ class CachedPrefix:
         """What `sequence` has run of its ledger, also in a unit that is still pending."""
         cache = sequence.cache
         num_tokens = cache.num_forkable(min(cache.num_tokens, len(sequence.ledger)))
-        logits = sequence.frontier_logits if num_tokens == sequence.execution_frontier else None
+        logits = None
+        if num_tokens == sequence.execution_frontier:
+            logits = sequence.frontier_logits
+        elif num_tokens == len(sequence.ledger):
+            logits = sequence.pending_logits
         return cls(
             tuple(sequence.ledger[:num_tokens]),
             cache.fork(num_tokens, num_tokens),

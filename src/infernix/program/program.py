@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infernix.errors import InvalidOptions
 from infernix.matching.vocabulary import Vocabulary
-from infernix.models.model import CachePool, LanguageModel, SequenceCache
+from infernix.models.model import CachePool, LanguageModel
 from infernix.ops.random import Purpose
 from infernix.options import SamplingParameters
 from infernix.program import pausing
-from infernix.program.execution import BatchRow, Executor
+from infernix.program.choice import BatchRow
+from infernix.program.execution import Executor
 from infernix.program.masks import TokenMaskProvider
 from infernix.program.pending import PendingBatch, RowDecision
 from infernix.program.prefix import CachedPrefix
@@ -24,10 +24,10 @@ class Program:
     """Runs physical sequences on one model. One unit at a time, on one thread: the caller keeps units apart.
 
     The vocabulary's size is the token domain; the model's output may be wider (padding) but not narrower. Whatever is
-    large is allocated here. With `num_cache_positions` all sequences take their room from one pool of that many tokens,
-    in blocks as they grow: `reserve` says beforehand whether the next unit has room. Without, each gets memory of its
-    own at its start. `num_sequences` bounds the sequences and prefixes that hold recurrent state at a time, for models
-    that have any. A batch has at most `max_rows` rows of at most `num_draft_tokens` drafts.
+    large is allocated here. All sequences take their room from one pool of `num_cache_positions` tokens, in blocks as
+    they grow: `reserve` says beforehand whether the next unit has room. `num_sequences` bounds the sequences and
+    prefixes that hold recurrent state at a time, for models that have any; None: two for each row. A batch has at most
+    `max_rows` rows of at most `num_draft_tokens` drafts.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Program:
         *,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
         max_rows: int = DEFAULT_MAX_ROWS,
-        num_cache_positions: int | None = None,
+        num_cache_positions: int,
         num_sequences: int | None = None,
         num_draft_tokens: int = 0,
         samples_on_device: bool | None = None,
@@ -64,13 +64,11 @@ class Program:
             num_draft_tokens=num_draft_tokens,
             on_device=model.device.type != "cpu" if samples_on_device is None else samples_on_device,
         )
-        self._pool = None
-        if num_cache_positions is not None:
-            self._pool = model.new_pool(num_cache_positions, num_sequences or 2 * max_rows)
+        self._pool = model.new_pool(num_cache_positions, num_sequences or 2 * max_rows)
 
     @property
-    def pool(self) -> CachePool | None:
-        """The memory that sequences share, or None: each has its own."""
+    def pool(self) -> CachePool:
+        """The memory that sequences share."""
         return self._pool
 
     def start(
@@ -83,8 +81,7 @@ class Program:
     ) -> PhysicalSequence:
         """A sequence for the prompt and at most `max_new_tokens` more, of which the last is never run.
 
-        What `prompt` and `prefix` (of this Program's pool) have in common is not run again. Raises InvalidOptions where
-        sequences have memory of their own and there is none for so many.
+        What `prompt` and `prefix` have in common is not run again. No room is taken yet, but for what a fork needs.
         """
         num_positions = len(prompt) + max(0, max_new_tokens - 1)
         num_reused = 0 if prefix is None else prefix.num_reusable(prompt)
@@ -93,8 +90,7 @@ class Program:
             if num_reused == len(prompt):
                 sequence.frontier_logits = prefix.logits
             return sequence
-        cache = self._own_cache(num_positions) if self._pool is None else self._pool.new_cache(num_positions)
-        return PhysicalSequence(prompt, cache, sampling)
+        return PhysicalSequence(prompt, self._pool.new_cache(num_positions), sampling)
 
     def reserve(self, sequence: PhysicalSequence, num_tokens: int) -> bool:
         """Takes room for `num_tokens` tokens behind the frontier; False, and nothing changes, where there is none."""
@@ -124,10 +120,6 @@ class Program:
             sequence.execution_frontier += len(chunk)
             return None
         return self._executor.run([BatchRow(sequence, chunk)], masks, Purpose.PREFILL)
-
-    def decode(self, sequence: PhysicalSequence, masks: TokenMaskProvider | None) -> PendingBatch:
-        """`decode_batch` of one sequence."""
-        return self.decode_batch([sequence], masks)
 
     def decode_batch(
         self,
@@ -180,7 +172,7 @@ class Program:
                 raise ValueError(f"{decision} does not suit {row.tokens} (failure: {row.failure})")
         for row, decision in zip(batch.rows, decisions, strict=True):
             sequence = row.sequence
-            sequence.is_pending = False
+            sequence.is_pending, sequence.pending_logits = False, None
             accepted = row.tokens[: decision.num_accepted]
             if accepted:
                 sequence.execution_frontier = len(sequence.ledger) + len(accepted) - 1
@@ -198,12 +190,10 @@ class Program:
         self._check_pending(batch)
         for row in batch.rows:
             row.sequence.take_back()
-            row.sequence.is_pending = False
+            row.sequence.is_pending, row.sequence.pending_logits = False, None
 
     def prefix(self, sequence: PhysicalSequence) -> CachedPrefix:
         """What the model has run of the sequence's ledger, for later ones to begin with; ask before it is released."""
-        if self._pool is None:
-            raise ValueError("prefixes are shared in a pool only")
         return CachedPrefix.of(sequence)
 
     def pause_snapshot(self, sequence: PhysicalSequence) -> None:
@@ -236,13 +226,3 @@ class Program:
     def _check_pending(batch: PendingBatch) -> None:
         if not all(row.sequence.is_pending for row in batch.rows):
             raise ValueError("the batch was committed or aborted before")
-
-    def _own_cache(self, num_positions: int) -> SequenceCache:
-        try:
-            return self._model.new_cache(num_positions)
-        except (RuntimeError, MemoryError) as error:  # PyTorch raises its own kinds of RuntimeError
-            raise InvalidOptions(
-                f"there is no memory for the keys and values of {num_positions} tokens, prompt and new ones: "
-                f"{str(error).splitlines()[0] if str(error) else type(error).__name__}",
-                field="max_new_tokens",
-            ) from error

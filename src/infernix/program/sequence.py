@@ -18,6 +18,7 @@ class PhysicalSequence:
     execution_frontier  how many of them the model has run over and keeps in `cache`
     frontier_logits     what the model said after exactly those, float32 [num_logits], where it left them; None where
                         that is not known
+    pending_logits      the same after the whole ledger, as long as the unit that ran it is pending
     is_paused           the model's memory was given back for now; the frontier stays where it was
     snapshot            what `cache` held, in the host's memory, while paused by snapshot
 
@@ -30,6 +31,7 @@ class PhysicalSequence:
         self.num_prompt_tokens = len(self.ledger)
         self.execution_frontier = cache.num_tokens
         self.frontier_logits: torch.Tensor | None = None
+        self.pending_logits: torch.Tensor | None = None
         self.sampling = sampling
         self.counts = TokenCounts()
         self.is_pending = False
@@ -88,4 +90,4 @@ class PhysicalSequence:
         if self._cache is not None:
             self._cache.release()
         self._cache = None
-        self.frontier_logits = self.snapshot = None
+        self.frontier_logits = self.pending_logits = self.snapshot = None

@@ -46,8 +46,8 @@ def check_slots(core: EngineCore, clients: Sequence[Client]) -> None:
     taken = {
         client.request.number for client in clients if not (client.request.delivery.is_done and client.is_released)
     }
-    assert core._intake._slots._outstanding == taken
-    assert len(taken) <= core._intake._slots.max_outstanding
+    assert core.intake._slots._outstanding == taken
+    assert len(taken) <= core.intake._slots.max_outstanding
 
 
 def check_sequences(clients: Sequence[Client]) -> None:

@@ -19,7 +19,7 @@ from support.scripted_model import Script
 
 
 class MemoryPool:
-    """Blocks of a real pool. Caches of a recurrent model also claim slots, two to grow and one to keep what they have."""
+    """Blocks of a real pool. Caches of a recurrent model also claim slots: two to grow, one to keep what they have."""
 
     def __init__(self, num_positions: int, num_sequences: int, is_recurrent: bool) -> None:
         self.kv = KVPool(1, 1, num_positions, 1, dtype=torch.int64)
@@ -124,7 +124,7 @@ class MemoryCache:
 
 
 class MemoryModel:
-    """Calls `script(all tokens so far)` for the logits after each token."""
+    """Calls `script(all tokens so far)` for the logits after each token. `pools` are all that were made."""
 
     device = torch.device("cpu")
 
@@ -133,9 +133,11 @@ class MemoryModel:
         self.num_logits = num_logits
         self.max_context = max_context
         self.is_recurrent = is_recurrent
+        self.pools: list[MemoryPool] = []
 
     def new_pool(self, num_positions: int, num_sequences: int) -> MemoryPool:
-        return MemoryPool(num_positions, num_sequences, self.is_recurrent)
+        self.pools.append(MemoryPool(num_positions, num_sequences, self.is_recurrent))
+        return self.pools[-1]
 
     def new_cache(self, max_tokens: int) -> MemoryCache:
         return self.new_pool(max_tokens, 1).new_cache(max_tokens)

@@ -53,18 +53,21 @@ class Wanted:
     options: RequestOptions
 
 
-def random_request(rng: Random, earlier: list[tuple[int, ...]]) -> Wanted:
-    """A request; `earlier` are texts in tokens that a prompt may begin with, prompts and their answers."""
-    max_new_tokens = rng.choice((0, 1, 2, 3, 5, 8, 13, 21, 34))
+def random_request(rng: Random, earlier: list[tuple[int, ...]], *, is_growing: bool) -> Wanted:
+    """A request; `earlier` are texts in tokens that a prompt may begin with, prompts and their answers.
+
+    `is_growing`: a short prompt and a long answer, so that memory becomes short while requests run.
+    """
+    max_new_tokens = rng.choice((13, 21, 34, 55) if is_growing else (0, 1, 2, 3, 5, 8, 13, 21, 34))
     sampling = _sampling(rng)
-    if earlier and rng.random() < 0.2:
+    if earlier and rng.random() < 0.2 and not is_growing:
         return Wanted(_continued(rng, rng.choice(earlier)), _raw_options(rng, max_new_tokens, sampling))
     messages: list[dict[str, object]] = []
-    if rng.random() < 0.8:
+    if rng.random() < 0.8 and not is_growing:
         messages.append({"role": "system", "content": rng.choice(_SYSTEM)})
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and not is_growing:
         messages += [{"role": "user", "content": rng.choice(_ASKED)}, {"role": "assistant", "content": "yes"}]
-    messages.append({"role": "user", "content": rng.choice(_ASKED)})
+    messages.append({"role": "user", "content": rng.choice(_ASKED[:2] if is_growing else _ASKED)})
     if rng.random() < 0.12:
         messages[0] = {**messages[0], "content": chr(BROKEN) + str(messages[0]["content"])}
     kind = rng.random()
@@ -89,7 +92,7 @@ def random_request(rng: Random, earlier: list[tuple[int, ...]]) -> Wanted:
         thinking_budget=thinking_budget,
         stop=rng.choice(_STOPS),
         publish_special_tokens=rng.random() < 0.2,
-        ignore_eos=rng.random() < 0.1,
+        ignore_eos=rng.random() < (0.7 if is_growing else 0.1),
     )
     return Wanted(ChatPrompt(messages, (), thinking), options)
 

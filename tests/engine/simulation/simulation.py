@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from infernix.engine.core import CoreLimits, EngineCore
+from infernix.engine.drafting import Drafting, NgramOptions
 from infernix.engine.handle import GenerationHandle
-from infernix.engine.prompt import prepare_prompt
-from infernix.engine.request import PreparedRequest
+from infernix.engine.prompt import Prompt, prepare_prompt
+from infernix.engine.request import PreparedRequest, Request
 from infernix.errors import CacheCapacityExceeded, EngineClosed, Overloaded, QueueTimeout, RequestError
 from infernix.models import cache
 from infernix.program.program import Program
-from infernix.program.sequence import PhysicalSequence
 from support.chat_output import XML
-from tests.engine.simulation.alone import run_alone
+from tests.engine.simulation.alone import Transcript, run_alone
 from tests.engine.simulation.clients import Client
+from tests.engine.simulation.guesses import Guesses
 from tests.engine.simulation.invariants import check_memory, check_places, check_sequences, check_slots
 from tests.engine.simulation.memory_model import MemoryModel
 from tests.engine.simulation.requests import random_request
@@ -48,19 +51,21 @@ class Simulation:
         self._num_to_come = rng.randint(3, 10)
         self._clients: list[Client] = []
         self._texts: list[tuple[int, ...]] = []
+        self._prompts: list[Prompt] = []
         self._is_stopping = False
         self._never_stops = rng.random() < 0.85
         self._eventfulness = rng.choice((0.0, 0.01, 0.05))
-        num_positions = rng.choice((90, 120, 160, 300, 1000))
+        self._is_growing = rng.random() < 0.5
+        num_positions = rng.choice((64, 96, 120) if self._is_growing else (90, 120, 160, 300, 1000))
         # Where a request may be larger than the memory, it may come to fail alone.
         self._may_be_too_large = rng.random() < 0.1
         self._max_context = 200 if self._may_be_too_large else min(200, num_positions)
-        self._num_drafts = rng.choice((0, 0, 1, 4))
+        self._num_drafts = rng.choice((0, 0, 1, 4, 4))
         limits = CoreLimits(
-            max_concurrency=rng.randint(1, 4),
+            max_concurrency=rng.randint(3, 6) if self._is_growing else rng.randint(1, 4),
             max_pending_requests=rng.randint(0, 8),
             pending_timeout_seconds=rng.choice((2.0, 20.0, 1e6)),
-            snapshot_bytes=rng.choice((0, 60, 150, 10_000)),
+            snapshot_bytes=rng.choice((0, 600, 1500, 100_000)),
             max_cached_prefixes=rng.choice((0, 1, 2, 6)),
         )
         model = MemoryModel(script, NUM_TOKENS, self._max_context, is_recurrent=rng.random() < 0.3)
@@ -75,11 +80,15 @@ class Simulation:
             samples_on_device=rng.random() < 0.2,
         )
         self._pool: Any = program.pool
-        watched: Any = WatchedProgram(program, self._told, self._propose if self._num_drafts else None)
+        watched: Any = WatchedProgram(program, self._told)
         self._loaded = loaded_model(XML, model)
         self._preparation = preparation(XML, self._max_context)
         self._records: list[Mapping[str, Any]] = []
-        self.core = EngineCore(watched, limits, clock=self._clock, log=self)
+        self._guesses = Guesses(program, rng, self._num_drafts, self._transcript_of)
+        drafting: Any = self._guesses if self._num_drafts else None
+        if self._num_drafts and rng.random() < 0.2:
+            drafting = Drafting(watched, VOCABULARY, NgramOptions(self._num_drafts, min_match=4))
+        self.core = EngineCore(watched, limits, clock=self._clock, log=self, drafting=drafting)
         self._is_in_moment = False
 
     def run(self) -> None:
@@ -100,6 +109,9 @@ class Simulation:
         """The request log of the engine."""
         self._records.append(record)
         self.happened[record.get("change", record["event"])] += 1
+        if record.get("reused_prompt_tokens") and record["event"] == "request_done":
+            is_exact = record["reused_prompt_tokens"] == record["prompt_tokens"]
+            self.happened["reused exactly" if is_exact else "reused in part"] += 1
         if record.get("change") == "paused":
             others = [request for request in self.core._residency.residents if not request.is_protected]
             assert all(other.number < record["request"] for other in others), "it was not the youngest that paused"
@@ -128,13 +140,14 @@ class Simulation:
         check_memory(self.core, self._pool)
         statistics = self.core.statistics()
         assert statistics.num_free_positions == self._pool.num_free_positions
-        if not has_run and self.core.is_idle and self.core._intake._messages.empty():
+        if not has_run and self.core.is_idle and self.core.intake._messages.empty():
             assert all(client.request.is_finished for client in self._clients), "the worker would sleep for ever"
         self._is_in_moment = False
 
     def _check_end(self) -> None:
         core = self.core
-        assert core._intake.num_outstanding == 0
+        self.happened["drafts"] += self._guesses.num_drafts
+        assert core.intake.num_outstanding == 0
         counters = core.statistics().counters
         assert sum(counters.requests.values()) == len(self._clients)
         assert counters.num_failed_units == counters.num_failed_observations == 0
@@ -162,7 +175,7 @@ class Simulation:
 
     def _act(self) -> None:
         rng = self._rng
-        while self._num_to_come and rng.random() < 0.3:
+        while self._num_to_come and rng.random() < (0.8 if self._is_growing else 0.3):
             self._submit()
         for client in self._clients:
             if client.is_released:
@@ -211,7 +224,10 @@ class Simulation:
     def _submit(self) -> None:
         rng = self._rng
         self._num_to_come -= 1
-        wanted = random_request(rng, self._texts)
+        wanted = random_request(rng, self._texts, is_growing=self._is_growing)
+        if self._prompts and rng.random() < 0.25:
+            wanted = replace(wanted, prompt=rng.choice(self._prompts))
+        self._prompts.append(wanted.prompt)
         prompt = prepare_prompt(wanted.prompt, self._loaded)
 
         def prepare() -> PreparedRequest:
@@ -226,20 +242,20 @@ class Simulation:
             return
         finally:
             self._is_in_moment = was_in_moment
-        num_outstanding = self.core._intake.num_outstanding
+        num_outstanding = self.core.intake.num_outstanding
         try:
             request = self.core.submit(prepare, deadline=deadline)
         except (Overloaded, QueueTimeout, EngineClosed) as error:
             self.happened[type(error).__name__] += 1
-            if isinstance(error, Overloaded):
-                assert num_outstanding == self.core._intake._slots.max_outstanding
+            if isinstance(error, Overloaded) and not self._eventfulness:
+                assert num_outstanding == self.core.intake._slots.max_outstanding
             if isinstance(error, EngineClosed):
                 assert self._is_stopping
             return
         finally:
             self._is_in_moment = was_in_moment
         self._texts.append((*transcript.prompt, *transcript.tokens))
-        handle = GenerationHandle(self.core, request, self)
+        handle = GenerationHandle(self.core.intake, request, self)
         client = Client(prepare, transcript, handle, request, matcher_of(prepare().session), self._num_drafts)
         self._clients.append(client)
         match rng.randrange(8):
@@ -249,14 +265,11 @@ class Simulation:
                 client.subscribe(None)
 
     def _submit_in_vain(self, prepare: Any, wanted: RequestError) -> None:
-        num_outstanding = self.core._intake.num_outstanding
-        try:
+        num_outstanding = self.core.intake.num_outstanding
+        with pytest.raises((RequestError, Overloaded, EngineClosed)) as refusal:
             self.core.submit(prepare)
-        except (RequestError, Overloaded, EngineClosed) as error:
-            assert not isinstance(error, RequestError) or str(error) == str(wanted)
-        else:
-            raise AssertionError(f"not refused: {wanted}")
-        assert self.core._intake.num_outstanding == num_outstanding
+        assert not isinstance(refusal.value, RequestError) or str(refusal.value) == str(wanted)
+        assert self.core.intake.num_outstanding == num_outstanding
         self.happened["refused"] += 1
 
     # What the engine asks for
@@ -270,20 +283,8 @@ class Simulation:
         self.happened[name] += is_done
         self._moment()
 
-    def _propose(self, sequence: PhysicalSequence) -> Sequence[int]:
-        """Guesses at a row's next tokens: the right ones, but for some, and anything behind the end."""
-        rng = self._rng
-        [client] = [client for client in self._clients if client.request.sequence is sequence]
-        session = client.session
-        num_allowed = session.num_model_tokens_allowed(session.num_tokens_left) - 1
-        num_drafts = min(rng.randint(0, self._num_drafts), num_allowed)
-        begin = session.num_tokens
-        right = [*client.transcript.tokens[begin : begin + num_drafts]]
-        right += [rng.randrange(NUM_TOKENS) for _ in range(num_drafts - len(right))]
-        if right and rng.random() < 0.3:
-            right[rng.randrange(len(right))] = rng.randrange(NUM_TOKENS)
-        self.happened["drafts"] += len(right)
-        return right
+    def _transcript_of(self, request: Request) -> Transcript:
+        return next(client.transcript for client in self._clients if client.request is request)
 
     @staticmethod
     def _calls(client: Client) -> int:

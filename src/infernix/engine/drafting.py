@@ -1,0 +1,67 @@
+"""Guesses at the tokens of the next round, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from infernix.engine.request import Request
+from infernix.matching.vocabulary import TokenClass, Vocabulary
+from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH, NgramDrafter
+from infernix.program.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class NgramOptions:
+    """Copies from a request's own text: the longest chain in tokens (0: none), and the tokens that must match."""
+
+    num_draft_tokens: int = 0
+    min_match: int = DEFAULT_MIN_MATCH
+
+
+class Drafting:
+    """Proposes for rounds. Drafts change nothing but speed, so no request waits, pauses or fails for their sake."""
+
+    def __init__(self, program: Program, vocabulary: Vocabulary, ngram: NgramOptions) -> None:
+        """Raises ValueError where there is nothing to draft with."""
+        if not ngram.num_draft_tokens:
+            raise ValueError("there is nothing to draft with")
+        self._program = program
+        self._ngram = ngram
+        # Other tokens than text are never copied: they mean something only where they stand.
+        self._is_boundary = vocabulary.classes != TokenClass.TEXT
+
+    def chains(self, requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
+        """The drafts of a round whose rows have room for their own tokens; None: no row has any.
+
+        A chain never reaches past what the round may bring (the output's budget, the rest of a thinking budget), and
+        takes only memory that nobody holds.
+        """
+        chains = [self._chain(request) for request in requests]
+        return chains if any(chains) else None
+
+    def _chain(self, request: Request) -> tuple[int, ...]:
+        session, sequence = request.session, request.physical
+        # One of the round's tokens is the model's own.
+        num_allowed = session.num_model_tokens_allowed(session.num_tokens_left) - 1
+        if num_allowed < 1:
+            return ()
+        chain = self._copies(request).propose()[:num_allowed]
+        if chain and not self._program.reserve(sequence, request.num_unit_tokens + len(chain)):
+            return ()
+        return chain
+
+    def _copies(self, request: Request) -> NgramDrafter:
+        """The request's drafter, up to date with all that is committed."""
+        ledger = request.physical.ledger
+        if request.copies is None:
+            request.copies = NgramDrafter(
+                self._is_boundary,
+                num_draft_tokens=self._ngram.num_draft_tokens,
+                capacity=len(request.prepared.prompt) + request.prepared.budget.num_tokens,
+                min_match=self._ngram.min_match,
+            )
+            request.num_copied_from = 0
+        request.copies.append(ledger[request.num_copied_from :])
+        request.num_copied_from = len(ledger)
+        return request.copies

@@ -1,0 +1,1 @@
+"""The engine behind the protocols that people's programs already speak."""
