@@ -201,6 +201,26 @@ def test_an_engines_memory_goes_with_its_last_reference(is_closed: bool) -> None
         gc.enable()
 
 
+def test_closing_from_two_threads_at_once_waits_for_the_end_in_both(gate: Gate) -> None:
+    engine = engine_for(gate)
+    handle = submit(engine)
+    assert gate.is_waiting.wait(10)
+    are_done: list[bool] = []
+
+    def close() -> None:
+        engine.close()
+        are_done.append(handle.is_done)
+
+    threads = [threading.Thread(target=close) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    gate.open()
+    for thread in threads:
+        thread.join(10)
+    assert are_done == [True, True]
+    assert engine.statistics().num_running == 0
+
+
 def test_closing_gives_the_pools_memory_back_while_handles_live_on() -> None:
     loaded = scripted_loaded(lambda _: preferring(NUM_TOKENS, {A: 5.0}), VOCABULARY)
     engine = Engine(loaded)

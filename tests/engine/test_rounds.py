@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -342,3 +343,15 @@ def test_a_failure_outside_every_unit_stops_the_engine(monkeypatch: pytest.Monke
             driven.collect(request)
     assert driven.states(running, waiting) == [RequestState.FINISHED] * 2
     assert driven.core.statistics().num_outstanding == 0
+
+
+def test_drafts_that_cannot_be_made_cost_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    driven, _ = spied()
+
+    def fail(_: object) -> None:
+        raise OSError("no drafts")
+
+    drafting: Any = SimpleNamespace(chains=fail)
+    monkeypatch.setattr(driven.core._units, "_drafting", drafting)
+    assert driven.finish(driven.submit([A], 4)).text == "aaaa"
+    assert driven.core.statistics().counters.num_failed_drafts == 3

@@ -208,6 +208,7 @@ class EngineCore:
     def _settle(self, request: Request) -> None:
         """Takes a request out of everything but its consumer's hands."""
         self._residency.leave(request)
+        request.copies = None
         self._is_scan_due = True
         request.move_to(RequestState.FINISHED)
 

@@ -7,16 +7,26 @@ from dataclasses import dataclass
 
 from infernix.engine.request import Request
 from infernix.matching.vocabulary import TokenClass, Vocabulary
-from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH, NgramDrafter
+from infernix.program.drafters.corpus import MAX_MATCH_TOKENS, WINDOWS
+from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH, MAX_DRAFT_TOKENS, NgramDrafter
 from infernix.program.program import Program
 
 
 @dataclass(frozen=True, slots=True)
 class NgramOptions:
-    """Copies from a request's own text: the longest chain in tokens (0: none), and the tokens that must match."""
+    """Copies from a request's own text: the longest chain in tokens (0: none), and the tokens that must match.
+
+    Raises ValueError for a number out of its range.
+    """
 
     num_draft_tokens: int = 0
     min_match: int = DEFAULT_MIN_MATCH
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.num_draft_tokens <= MAX_DRAFT_TOKENS:
+            raise ValueError(f"0 to {MAX_DRAFT_TOKENS} tokens can be drafted, not {self.num_draft_tokens}")
+        if not WINDOWS[-1] <= self.min_match <= MAX_MATCH_TOKENS:
+            raise ValueError(f"a match has {WINDOWS[-1]} to {MAX_MATCH_TOKENS} tokens, not {self.min_match}")
 
 
 class Drafting:

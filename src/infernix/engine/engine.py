@@ -279,8 +279,11 @@ class Engine:
         and its handles are dropped.
         """
         self._finalizer()
-        if self._core is not None:
-            self._last_statistics, self._core = self._core.statistics(), None
+        self._worker.stop()  # also where another thread closes at the same time: both wait for the end
+        core = self._core
+        if core is not None:
+            self._last_statistics = core.statistics()
+            self._core = None
 
     def __enter__(self) -> Engine:
         return self

@@ -141,6 +141,11 @@ class Recorder:
         if self._log is not None:
             self._tell_throughput()
 
+    def not_drafted(self) -> None:
+        """The drafts of a round could not be made."""
+        with self._lock:
+            self._counters.num_failed_drafts += 1
+
     def not_remembered(self) -> None:
         """A beginning could not be kept for later requests."""
         with self._lock:

@@ -67,6 +67,7 @@ class Counters:
     round_seconds   of decode rounds, from the choice of their rows to the last publication; in them
     forward_seconds, mask_wall_seconds, sampling_seconds   the model, the legal sets and the choice of tokens
     constraint_prepare_seconds ... mask_upload_bytes   of constrained requests that ended, also of cancelled ones
+    num_failed_drafts         rounds that went without drafts because making them failed
     num_failed_prefixes       beginnings that could not be kept for later requests
     num_failed_observations   records that the request log did not take
     """
@@ -104,6 +105,7 @@ class Counters:
     constraint_matcher_seconds: float = 0.0
     mask_positions: int = 0
     mask_upload_bytes: int = 0
+    num_failed_drafts: int = 0
     num_failed_prefixes: int = 0
     num_failed_observations: int = 0
 

@@ -56,9 +56,9 @@ class UnitRunner:
         self.culprit: Request | None = None
 
     def decode(self, requests: Sequence[Request], outcomes: UnitOutcomes, start: float) -> None:
-        """One new token for each of the requests, and what their drafts have right; `start` is when their choice began."""
+        """A new token for each of the requests, and its right drafts; `start` is when their choice began."""
         self.culprit = None
-        chains = None if self._drafting is None else self._drafting.chains(requests)
+        chains = self._chains(requests)
         masks = masks_of(requests)
         try:
             batch = self._program.decode_batch([request.physical for request in requests], masks, chains)
@@ -214,6 +214,16 @@ class UnitRunner:
         if request.times.first_token is None:
             request.times.first_token = now
         request.times.last_token = now
+
+    def _chains(self, requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
+        """The drafts of a round, if there are any."""
+        if self._drafting is None:
+            return None
+        try:
+            return self._drafting.chains(requests)
+        except Exception:  # no request fails because it could not be sped up
+            self._recorder.not_drafted()
+            return None
 
     def _remember(self, request: Request) -> None:
         """Keeps a prompt that has been run for those that begin like it."""

@@ -52,6 +52,7 @@ class Simulation:
         self._clients: list[Client] = []
         self._texts: list[tuple[int, ...]] = []
         self._prompts: list[Prompt] = []
+        self._bypasses: Counter[int] = Counter()
         self._is_stopping = False
         self._never_stops = rng.random() < 0.85
         self._eventfulness = rng.choice((0.0, 0.01, 0.05))
@@ -66,7 +67,7 @@ class Simulation:
             max_pending_requests=rng.randint(0, 8),
             pending_timeout_seconds=rng.choice((2.0, 20.0, 1e6)),
             snapshot_bytes=rng.choice((0, 600, 1500, 100_000)),
-            max_cached_prefixes=rng.choice((0, 1, 2, 6)),
+            max_cached_prefixes=rng.choice((0, 1, 4, 8)),
         )
         model = MemoryModel(script, NUM_TOKENS, self._max_context, is_recurrent=rng.random() < 0.3)
         program = Program(
@@ -112,10 +113,20 @@ class Simulation:
         if record.get("reused_prompt_tokens") and record["event"] == "request_done":
             is_exact = record["reused_prompt_tokens"] == record["prompt_tokens"]
             self.happened["reused exactly" if is_exact else "reused in part"] += 1
+        if record.get("change") == "admitted":
+            self._count_bypasses(record["request"])
         if record.get("change") == "paused":
             others = [request for request in self.core._residency.residents if not request.is_protected]
             assert all(other.number < record["request"] for other in others), "it was not the youngest that paused"
         self._moment()
+
+    def _count_bypasses(self, number: int) -> None:
+        """Whoever stands before a request that gets a place is bypassed, and no more often than is allowed."""
+        line = [request.number for request in self.core._waiting]
+        before = [*line[: line.index(number)], *(request.number for request in self.core._residency.paused[:1])]
+        self._bypasses.update(before)
+        assert all(self._bypasses[other] <= self.core.limits.max_concurrency for other in before)
+        self.happened["bypassed"] += len(before)
 
     def _cycle(self) -> None:
         before = {
