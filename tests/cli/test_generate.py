@@ -62,6 +62,8 @@ def test_the_request_is_what_the_flags_say(stage: Stage, tmp_path: Path) -> None
         "num_threads": 2,
         "max_context": 64,
         "max_concurrency": 1,
+        "ngram_draft_tokens": 0,
+        "ngram_min_match": 12,
     }
 
 
@@ -76,6 +78,8 @@ def test_defaults(stage: Stage) -> None:
         "num_threads": 1,
         "max_context": None,
         "max_concurrency": 1,
+        "ngram_draft_tokens": 0,
+        "ngram_min_match": 12,
     }
 
 

@@ -69,7 +69,7 @@ def check_sequences(clients: Sequence[Client]) -> None:
                 assert sequence.is_paused
                 assert not cache.kv.blocks
                 if sequence.snapshot is not None:
-                    assert sequence.snapshot.num_tokens == sequence.execution_frontier
+                    assert sequence.snapshot.cache.num_tokens == sequence.execution_frontier
             case RequestState.REPLAY:
                 assert cache.num_tokens < sequence.execution_frontier
                 assert cache.tokens == sequence.ledger[: cache.num_tokens]
