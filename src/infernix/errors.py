@@ -75,9 +75,13 @@ class InvalidOptions(RequestError):
 
 
 class InvalidPrompt(RequestError):
-    """The prompt or a message list cannot be rendered."""
+    """The prompt or a message list cannot be rendered; `field` names another field of the ChatPrompt at fault."""
 
     code = "invalid_prompt"
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ContextLengthExceeded(RequestError):

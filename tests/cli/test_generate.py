@@ -64,7 +64,18 @@ def test_the_request_is_what_the_flags_say(stage: Stage, tmp_path: Path) -> None
         "max_concurrency": 1,
         "ngram_draft_tokens": 0,
         "ngram_min_match": 12,
+        "speculation": "none",
+        "draft_tokens": None,
+        "draft_model": None,
     }
+
+
+def test_the_drafts_are_what_the_flags_say(stage: Stage) -> None:
+    flags = ["--spec", "dflash", "--draft-tokens", "5", "--draft-model", "there", "--ngram-draft-tokens", "7"]
+    assert main(["generate", "--prompt", "x", *flags]) == 0
+    told = {name: stage.loaded_with[name] for name in ("speculation", "draft_tokens", "draft_model")}
+    assert told == {"speculation": "dflash", "draft_tokens": 5, "draft_model": "there"}
+    assert stage.loaded_with["ngram_draft_tokens"] == 7
 
 
 def test_defaults(stage: Stage) -> None:
@@ -80,6 +91,9 @@ def test_defaults(stage: Stage) -> None:
         "max_concurrency": 1,
         "ngram_draft_tokens": 0,
         "ngram_min_match": 12,
+        "speculation": "none",
+        "draft_tokens": None,
+        "draft_model": None,
     }
 
 

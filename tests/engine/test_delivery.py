@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -104,3 +105,41 @@ def test_nothing_is_kept_for_who_has_left() -> None:
     delivery.abandon()
     delivery.publish([said("b")], result=RESULT)
     assert (delivery.take(), heard, delivery.is_used_up) == ([], [1], True)
+
+
+def test_a_traceback_does_not_grow_with_each_time_it_is_raised() -> None:
+    delivery = Delivery()
+    delivery.publish([], error=MemoryError("none"))
+    lengths = set()
+    for _ in range(5):
+        with pytest.raises(MemoryError) as raised:
+            delivery.result()
+        lengths.add(len(raised.traceback))
+    assert len(lengths) == 1
+
+
+def test_a_subscriber_is_let_go_of_with_the_end() -> None:
+    delivery = Delivery()
+
+    class Consumer:
+        def __call__(self) -> None:
+            delivery.take()
+
+    consumer = Consumer()
+    is_alive = weakref.ref(consumer)
+    delivery.subscribe(consumer)
+    del consumer
+    delivery.publish([STARTED])
+    assert is_alive() is not None
+    delivery.publish([], result=RESULT)
+    assert is_alive() is None
+    with pytest.raises(RuntimeError, match="has a subscriber"):
+        delivery.subscribe(lambda: None)
+
+
+def test_a_subscriber_is_something_to_call() -> None:
+    delivery = Delivery()
+    wrong: Any = 5
+    with pytest.raises(TypeError, match="something to call, not int"):
+        delivery.subscribe(wrong)
+    delivery.subscribe(lambda: None)

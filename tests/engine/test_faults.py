@@ -247,6 +247,20 @@ def test_a_log_that_fails_is_nobody_s_failure() -> None:
     assert sweep(in_method(Scenario, "write"), verdict) == _MAX_STRIKES
 
 
+def test_drafts_that_cannot_be_made_are_nobody_s_failure() -> None:
+    class _Broken:
+        def chains(self, requests: Any) -> None:
+            raise Broken("no drafts")
+
+    scenario = Scenario(drafting=_Broken())
+    scenario.submit_all()
+    scenario.run()
+    nobody_fails(scenario, Fault(1))
+    counters = scenario.core.statistics().counters
+    assert counters.num_failed_drafts == counters.num_decode_rounds > 0
+    finish(scenario, Fault(1))
+
+
 def test_a_bound_of_the_matcher_is_no_failed_unit() -> None:
     def verdict(scenario: Scenario, fault: Fault) -> None:
         one_fails(scenario, fault)

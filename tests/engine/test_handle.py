@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from infernix.engine import Engine
-from infernix.errors import EngineClosed, InvalidOptions, InvalidRegex, NonFiniteLogits, Overloaded
+from infernix.errors import EngineClosed, InvalidOptions, InvalidPrompt, InvalidRegex, NonFiniteLogits, Overloaded
 from infernix.options import OutputConstraint, RequestOptions
 from infernix.results import FinishReason, GenerationStarted
 from support.driven_core import text_of
@@ -243,6 +243,7 @@ def test_a_callback_may_close_the_engine() -> None:
         handle.wait(10)
 
 
+@pytest.mark.usefixtures("warmed_kernels")
 def test_a_constraint_that_compiles_for_long_holds_up_its_own_request_only() -> None:
     is_compiling, go_on = threading.Event(), threading.Event()
 
@@ -290,6 +291,7 @@ def test_counting_tokens_compiles_nothing() -> None:
         ("max_pending_requests", -1),
         ("pending_timeout_seconds", 0.0),
         ("pending_timeout_seconds", float("nan")),
+        ("pending_timeout_seconds", 10**400),
         ("cache_tokens", 0),
         ("snapshot_bytes", -1),
         ("max_cached_prefixes", True),
@@ -343,3 +345,40 @@ def test_many_threads_with_everything_at_once(num_threads: int) -> None:
     statistics = engine.statistics()
     assert (statistics.num_running, statistics.num_waiting, statistics.num_outstanding) == (0, 0, 0)
     assert statistics.num_free_positions == statistics.num_positions
+
+
+def test_an_error_that_is_kept_keeps_no_memory() -> None:
+    """What was raised in the middle of a unit has seen the Program, and its traceback must not hold it."""
+
+    def fail(so_far: tuple[int, ...]) -> ArrayLike:
+        raise OSError(f"no device for {so_far}")
+
+    loaded = scripted_loaded(fail, VOCABULARY)
+    engine = Engine(loaded)
+    with pytest.raises(OSError, match="no device") as raised:
+        engine.generate([A], THREE)
+    error = raised.value
+    assert "in fail" in error.__notes__[0]  # its lines are there
+    assert len(error.__notes__) == 1
+    del raised
+    pool = weakref.ref(loaded.model.pools.pop())
+    assert pool() is not None
+    engine.close()
+    gc.collect()
+    assert pool() is None
+
+
+@pytest.mark.parametrize("wrong", ["a text", [A], None])
+def test_only_what_was_prepared_is_submitted(wrong: Any) -> None:
+    engine = engine_for(saying([A, EOS], 1, NUM_TOKENS))
+    with pytest.raises(InvalidPrompt, match="what `prepare` gives"):
+        engine.submit(wrong)
+    assert engine.statistics().num_outstanding == 0
+
+
+@pytest.mark.parametrize("wrong", ["soon", float("nan"), True, 10**400])
+def test_a_deadline_is_a_number(wrong: Any) -> None:
+    engine = engine_for(saying([A, EOS], 1, NUM_TOKENS))
+    with pytest.raises(InvalidOptions, match=r"^pending_deadline: expected a number of seconds"):
+        submit(engine, pending_deadline=wrong)
+    assert submit(engine, pending_deadline=float("inf")).wait(10).finish_reason is FinishReason.STOP_TOKEN

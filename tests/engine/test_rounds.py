@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,6 +44,7 @@ class SpyingProgram(Program):
         super().__init__(*args, **options)
         self.masks: list[Any] = []
         self.fault: str = ""
+        self.on_fault: Callable[[], object] = lambda: None
 
     def decode_batch(self, sequences: Any, masks: Any, drafts: Any = None) -> PendingBatch:
         self.masks.append(masks)
@@ -66,6 +67,7 @@ class SpyingProgram(Program):
 
     def _fail(self, place: str) -> None:
         if self.fault == place:
+            self.on_fault()
             raise OSError(place)
 
 
@@ -355,3 +357,37 @@ def test_drafts_that_cannot_be_made_cost_no_request(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(driven.core._units, "_drafting", drafting)
     assert driven.finish(driven.submit([A], 4)).text == "aaaa"
     assert driven.core.statistics().counters.num_failed_drafts == 3
+
+
+def test_whoever_submits_while_the_last_unit_fails_is_answered_too() -> None:
+    """The engine stops in the middle of a turn, after its messages were looked at."""
+    driven, program = spied()
+    late: list[Request] = []
+    requests = [driven.submit([A], 5) for _ in range(MAX_FAILED_UNITS)]
+    program.fault = "before the commit"
+    driven.run(*requests[:-2])
+    program.on_fault = lambda: late.append(driven.submit([A], 5))
+    driven.run(*requests)
+    assert driven.core.is_stopped
+    assert late
+    for request in (*requests, *late):
+        with pytest.raises((OSError, EngineClosed), match="before the commit"):
+            driven.collect(request)
+    assert driven.core.statistics().num_outstanding == 0
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, KeyboardInterrupt])
+def test_whatever_a_consumer_raises_ends_its_own_request_only(kind: type[BaseException]) -> None:
+    driven, _ = spied()
+    other = driven.submit([A], 6)
+    request = driven.submit([A], 6)
+
+    def leave() -> None:
+        raise kind
+
+    request.delivery.subscribe(leave)
+    driven.run(request, other)
+    with pytest.raises(kind):
+        driven.collect(request)
+    assert driven.collect(other).text == "aaaaaa"
+    assert not driven.core.is_stopped

@@ -28,16 +28,18 @@ def settled(engine: Engine) -> None:
     assert statistics.num_outstanding == statistics.num_waiting == statistics.num_paused == 0
 
 
-def test_eight_threads_get_the_answers_that_they_would_get_alone() -> None:
-    engine, model = crowded_engine()
+@pytest.mark.parametrize("drafts", [{}, {"ngram_draft_tokens": 4, "ngram_min_match": 4}], ids=["plain", "drafts"])
+def test_eight_threads_get_the_answers_that_they_would_get_alone(drafts: dict[str, int]) -> None:
+    engine, model = crowded_engine(**drafts)
     with engine:
         crowd = Crowd(engine)
-        crowd.run(NUM_THREADS, 40)
+        crowd.run(NUM_THREADS, 30)
         settled(engine)
         counters = engine.statistics().counters
         assert sum(counters.requests.values()) == sum(crowd.outcomes.values()) + 2
         assert counters.num_failed_units == 0
         assert counters.num_pauses > 0
+        assert (counters.num_drafted > 0) == bool(drafts)
     assert set(crowd.outcomes) >= {"waited", "streamed", "subscribed", "cancelled", "dropped"}
     [pool] = model.pools
     pool.check_held_by([])

@@ -82,7 +82,7 @@ def test_a_row_without_a_legal_token_is_a_dead_end_there_too(row: int) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_broken_logits_fail_their_row_there_too(bad: float) -> None:
     program, sequences = started(True)
-    model = program._model
+    model = program._executor._model
     assert isinstance(model, ScriptedModel)
     model.script = lambda so_far: np.full(NUM_LOGITS, bad) if so_far[0] in (1, 2) else script(so_far)
     batch = program.decode_batch(sequences, RowMaskTable({1: [3, 4]}))

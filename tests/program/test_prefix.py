@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +15,7 @@ from models.tiny_qwen3_5 import load_qwen3_5, tiny_qwen3_5
 
 from infernix.options import SamplingParameters
 from infernix.program.pending import PendingBatch, RowDecision
+from infernix.program.prefix import num_common_tokens
 from infernix.program.program import Program
 from infernix.program.sequence import PhysicalSequence
 from support.scripted_model import ScriptedModel
@@ -170,3 +175,35 @@ def test_a_real_network_continues_a_prefix_to_the_bit(kind: str, tmp_path: Path)
     alone = program.start(longer, 10, SAMPLED)
     assert program.start(longer, 10, SAMPLED, prefix=prefix).num_unprocessed_prompt_tokens == 3
     assert finish(program, program.start(longer, 10, SAMPLED, prefix=prefix), 5) == finish(program, alone, 5)
+
+
+def test_common_beginnings_are_counted_as_token_by_token() -> None:
+    rng = random.Random(4)
+    for _ in range(2000):
+        first = [rng.randint(0, 1) for _ in range(rng.choice([0, 5, 63, 64, 65, 300]))]
+        second = first[: rng.randint(0, 300)] + [rng.randint(0, 1) for _ in range(rng.choice([0, 8, 200]))]
+        pairs = zip(first, second, strict=False)
+        expected = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        assert num_common_tokens(tuple(first), tuple(second)) == expected
+
+
+def test_comparing_takes_no_python_step_a_token() -> None:
+    tokens = tuple(range(1 << 14))
+    num_lines = 0
+
+    def count(_: object, event: str, __: object) -> Any:
+        nonlocal num_lines
+        num_lines += event == "line"
+        return count
+
+    for place in (0, 1000, len(tokens) - 1):
+        prompt = list(tokens)
+        prompt[place] = -1
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            num_common = num_common_tokens(tuple(prompt), tokens)
+        finally:
+            sys.settrace(before)
+        assert num_common == place
+    assert num_lines < 300

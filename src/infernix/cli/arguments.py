@@ -21,6 +21,7 @@ _TEXT_FLAGS = frozenset({"--prompt", "--system", "--regex", "--choice", "--ignor
 _FLAG_OF_FIELD = {
     "max_new_tokens": "--max-new",
     "num_threads": "--threads",
+    "speculation": "--spec",
     "ignore_keywords": "--ignore-keyword",
     "parallel": "--no-parallel-tools",
     "enforcement": "--tool-enforcement",
@@ -160,6 +161,24 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_MIN_MATCH,
         help=f"tokens before a copy that must be the same, 4..64 (default {DEFAULT_MIN_MATCH})",
     )
+    parser.add_argument(
+        "--spec",
+        metavar="BACKEND",
+        action=Once,
+        default="none",
+        help="a network that guesses where nothing is copied: mtp (the predictor of a Qwen3.5 checkpoint), dflash or"
+        " dflash2 (default none)",
+    )
+    parser.add_argument(
+        "--draft-tokens",
+        metavar="N",
+        type=int,
+        action=Once,
+        help="guess up to N tokens ahead with it: mtp 1..5 (default 3), dflash and dflash2 1..15 (default 7)",
+    )
+    parser.add_argument(
+        "--draft-model", metavar="DIR", action=Once, help="the directory of a dflash or dflash2 drafter"
+    )
 
 
 def load_engine(arguments: argparse.Namespace) -> Engine:
@@ -176,6 +195,9 @@ def load_engine(arguments: argparse.Namespace) -> Engine:
         max_concurrency=1,
         ngram_draft_tokens=arguments.ngram_draft_tokens,
         ngram_min_match=arguments.ngram_min_match,
+        speculation=arguments.spec,
+        draft_tokens=arguments.draft_tokens,
+        draft_model=arguments.draft_model,
         progress=print_progress,
     )
 

@@ -69,6 +69,22 @@ def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-body-bytes", metavar="N", type=int, action=Once, default=4 << 20, help="(default 4194304)"
     )
     group.add_argument(
+        "--max-stored-responses",
+        metavar="N",
+        type=int,
+        action=Once,
+        default=1000,
+        help="responses of /v1/responses that are kept to be asked for and continued (default 1000)",
+    )
+    group.add_argument(
+        "--max-stored-bytes",
+        metavar="N",
+        type=int,
+        action=Once,
+        default=64 << 20,
+        help="of them together (default 67108864)",
+    )
+    group.add_argument(
         "--shutdown-seconds",
         metavar="S",
         type=float,
@@ -165,6 +181,9 @@ def _load(arguments: argparse.Namespace, log: JsonLinesLog | None) -> Engine:
         max_context=arguments.max_context,
         ngram_draft_tokens=arguments.ngram_draft_tokens,
         ngram_min_match=arguments.ngram_min_match,
+        speculation=arguments.spec,
+        draft_tokens=arguments.draft_tokens,
+        draft_model=arguments.draft_model,
         progress=print_progress,
         max_concurrency=arguments.max_concurrency,
         max_pending_requests=arguments.max_pending_requests,
@@ -186,6 +205,8 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
         api_key=arguments.api_key or os.environ.get(API_KEY_VARIABLE) or None,
         max_body_bytes=arguments.max_body_bytes,
         max_outstanding=arguments.max_concurrency + arguments.max_pending_requests,
+        max_stored_responses=arguments.max_stored_responses,
+        max_stored_bytes=arguments.max_stored_bytes,
         shutdown_seconds=arguments.shutdown_seconds,
         cors_origins=tuple(arguments.cors_origin),
         seed=arguments.seed,

@@ -13,7 +13,7 @@ from infernix.engine.recorder import Recorder
 from infernix.engine.request import PreparedRequest, Request
 from infernix.engine.request_log import RequestLog
 from infernix.engine.residency import Residency
-from infernix.engine.settlement import result_of
+from infernix.engine.settlement import forget_frames, result_of
 from infernix.engine.states import RequestState
 from infernix.engine.statistics import EngineStatistics, PauseRoute
 from infernix.engine.units import UnitRunner
@@ -130,10 +130,7 @@ class EngineCore:
         self._is_stopped = True
         closed = _stopped_by(error)
         self._intake.close(closed)
-        for message in self._intake.messages():
-            if isinstance(message, Request):
-                self._unanswered.setdefault(message.number, message)
-        for request in list(self._unanswered.values()):
+        for request in self._all_unanswered():
             if not request.delivery.is_done:
                 request.state = RequestState.FINISHED
                 self.recorder.failed(request, closed)
@@ -159,6 +156,7 @@ class EngineCore:
 
     def failed(self, request: Request, error: BaseException) -> None:
         """Settles a request that cannot go on, and answers it."""
+        forget_frames(error)
         request.session.discard_preview()
         self._settle(request)
         self.recorder.failed(request, error)
@@ -173,8 +171,6 @@ class EngineCore:
             self._close()
         elif message.is_finished:
             return
-        elif self._is_stopped:
-            self.failed(message, EngineClosed("the engine is closed"))
         else:
             if not message.is_known:
                 message.is_known = True
@@ -201,9 +197,16 @@ class EngineCore:
             return
         self._is_stopped = True
         self._waiting.clear()
-        for request in list(self._unanswered.values()):
+        for request in self._all_unanswered():
             self.failed(request, closed or EngineClosed("the engine was closed"))
         self._prefixes.clear()
+
+    def _all_unanswered(self) -> list[Request]:
+        """Whoever waits for an end, those included who were submitted before the intake closed and not yet taken in."""
+        for message in self._intake.messages():
+            if isinstance(message, Request) and not message.is_finished:
+                self._unanswered.setdefault(message.number, message)
+        return list(self._unanswered.values())
 
     def _settle(self, request: Request) -> None:
         """Takes a request out of everything but its consumer's hands."""
@@ -224,7 +227,8 @@ class EngineCore:
             result, error = None, request.consumer_error
         try:
             request.delivery.publish(events, result=result, error=error)
-        except Exception as problem:  # the consumer's own; it is nobody else's business
+        except BaseException as problem:  # the consumer's own, whatever it is; it is nobody else's business
+            forget_frames(problem)
             request.consumer_error = problem
             request.delivery.fail_consumer(problem)
             self.cancel(request)
@@ -368,4 +372,5 @@ class EngineCore:
 def _stopped_by(error: BaseException) -> EngineClosed:
     closed = EngineClosed(f"the engine has stopped after a failure: {type(error).__name__}: {error}")
     closed.__cause__ = error
+    forget_frames(closed)
     return closed

@@ -26,6 +26,7 @@ class Delivery:
         self._error: BaseException | None = None
         self._is_abandoned = False
         self._callback: Callable[[], None] | None = None
+        self._has_subscriber = False
 
     @property
     def is_done(self) -> bool:
@@ -49,11 +50,12 @@ class Delivery:
         with self._changed:
             if not self._is_abandoned:
                 self._events += events
-            self._result, self._error = result, error
+            self._end(result, error)
             self._changed.notify_all()
+            callback = self._callback
             if self.is_done:
                 self._ended.notify_all()
-            callback = self._callback
+                self._callback = None  # it may well hold the handle, which would hold it in turn
         if callback is not None and (events or self.is_done):
             callback()
 
@@ -62,15 +64,19 @@ class Delivery:
         with self._changed:
             self._callback = None
             if self.is_done:
-                self._result, self._error = None, error
+                self._end(None, error)
 
     def subscribe(self, callback: Callable[[], None]) -> None:
         """Calls back after each publication, and at once if there is something already."""
+        if not callable(callback):
+            raise TypeError(f"a subscriber is something to call, not {type(callback).__name__}")
         with self._changed:
-            if self._callback is not None:
+            if self._has_subscriber:
                 raise RuntimeError("the request has a subscriber")
-            self._callback = callback
+            self._has_subscriber = True
             is_due = bool(self._events) or self.is_done
+            if not self.is_done:
+                self._callback = callback
         if is_due:
             callback()
 
@@ -95,11 +101,14 @@ class Delivery:
 
     def result(self) -> GenerationResult:
         """The result of a request that is done. Raises the error that it ended with."""
-        if self._error is not None:
-            raise self._error
-        if self._result is None:
+        with self._changed:
+            result, error = self._result, self._error
+        if error is not None:
+            # Raised again and again its traceback would grow each time.
+            raise error.with_traceback(None)
+        if result is None:
             raise RuntimeError("the generation has not finished")
-        return self._result
+        return result
 
     def abandon(self) -> None:
         """Nobody will take events any more."""
@@ -107,3 +116,8 @@ class Delivery:
             self._is_abandoned = True
             self._callback = None
             self._events.clear()
+
+    def _end(self, result: GenerationResult | None, error: BaseException | None) -> None:
+        """The error comes first: `is_done` is asked without the lock, and never becomes false again."""
+        self._error = error
+        self._result = result

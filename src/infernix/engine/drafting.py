@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from infernix.engine.request import Request
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from infernix.program.drafters.chain import NO_DRAFTS, DraftChain
 from infernix.program.drafters.corpus import MAX_MATCH_TOKENS, WINDOWS
 from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH, MAX_DRAFT_TOKENS, NgramDrafter
 from infernix.program.program import Program
@@ -32,34 +33,48 @@ class NgramOptions:
 class Drafting:
     """Proposes for rounds. Drafts change nothing but speed, so no request waits, pauses or fails for their sake."""
 
-    def __init__(self, program: Program, vocabulary: Vocabulary, ngram: NgramOptions) -> None:
-        """Raises ValueError where there is nothing to draft with."""
-        if not ngram.num_draft_tokens:
+    def __init__(
+        self, program: Program, vocabulary: Vocabulary, ngram: NgramOptions, *, num_neural_drafts: int = 0
+    ) -> None:
+        """`num_neural_drafts` is how many the program's drafter has for a row at most.
+
+        Raises ValueError where there is nothing to draft with.
+        """
+        if not ngram.num_draft_tokens and not num_neural_drafts:
             raise ValueError("there is nothing to draft with")
         self._program = program
         self._ngram = ngram
+        self._num_neural_drafts = num_neural_drafts
         # Other tokens than text are never copied: they mean something only where they stand.
         self._is_boundary = vocabulary.classes != TokenClass.TEXT
 
-    def chains(self, requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
+    def chains(self, requests: Sequence[Request]) -> list[DraftChain] | None:
         """The drafts of a round whose rows have room for their own tokens; None: no row has any.
 
         A chain never reaches past what the round may bring (the output's budget, the rest of a thinking budget), and
-        takes only memory that nobody holds.
+        takes only memory that nobody holds. A copy takes the place of what the program's drafter would propose.
         """
-        chains = [self._chain(request) for request in requests]
+        chains = [self._copy(request) for request in requests]
+        if self._num_neural_drafts:
+            extents = [0 if chain else self._extent(request) for request, chain in zip(requests, chains, strict=True)]
+            found = self._program.propose([request.physical for request in requests], extents)
+            chains = [chain if chain else other for chain, other in zip(chains, found, strict=True)]
         return chains if any(chains) else None
 
-    def _chain(self, request: Request) -> tuple[int, ...]:
-        session, sequence = request.session, request.physical
-        # One of the round's tokens is the model's own.
-        num_allowed = session.num_model_tokens_allowed(session.num_tokens_left) - 1
+    def _copy(self, request: Request) -> DraftChain:
+        num_allowed = _num_allowed(request) if self._ngram.num_draft_tokens else 0
         if num_allowed < 1:
-            return ()
-        chain = self._copies(request).propose()[:num_allowed]
-        if chain and not self._program.reserve(sequence, request.num_unit_tokens + len(chain)):
-            return ()
-        return chain
+            return NO_DRAFTS
+        chain = self._copies(request).propose(min(self._num_neural_drafts, num_allowed))[:num_allowed]
+        return DraftChain(chain) if chain and self._has_room(request, len(chain)) else NO_DRAFTS
+
+    def _extent(self, request: Request) -> int:
+        """How many drafts of the program's drafter the round may have."""
+        extent = max(0, min(self._num_neural_drafts, _num_allowed(request)))
+        return extent if extent and self._has_room(request, extent) else 0
+
+    def _has_room(self, request: Request, num_drafts: int) -> bool:
+        return self._program.reserve(request.physical, request.num_unit_tokens + num_drafts)
 
     def _copies(self, request: Request) -> NgramDrafter:
         """The request's drafter, up to date with all that is committed."""
@@ -75,3 +90,9 @@ class Drafting:
         request.copies.append(ledger[request.num_copied_from :])
         request.num_copied_from = len(ledger)
         return request.copies
+
+
+def _num_allowed(request: Request) -> int:
+    """Drafts that a round may commit; one of its tokens is the model's own."""
+    session = request.session
+    return session.num_model_tokens_allowed(session.num_tokens_left) - 1

@@ -17,14 +17,22 @@ from infernix.engine.constraints import ConstraintCompiler, ConstraintService
 from infernix.engine.core import EngineCore
 from infernix.engine.drafting import Drafting
 from infernix.engine.handle import GenerationHandle
-from infernix.engine.limits import CoreLimits, check_integer, checked_limits, checked_ngram, context_and_cache
+from infernix.engine.limits import (
+    CoreLimits,
+    check_integer,
+    check_seconds,
+    checked_limits,
+    checked_ngram,
+    context_and_cache,
+)
 from infernix.engine.preparation import Preparation
 from infernix.engine.prompt import Prompt
 from infernix.engine.request_log import RequestLog
+from infernix.engine.speculation import SpeculationBackend, checked_speculation, open_drafter
 from infernix.engine.statistics import EngineStatistics
 from infernix.engine.stream import GenerationStream
 from infernix.engine.worker import Worker
-from infernix.errors import InvalidOptions
+from infernix.errors import InvalidOptions, InvalidPrompt
 from infernix.frontend.prompt import PreparedPrompt
 from infernix.frontend.thinking import DEFAULT_FORCED_END, encode_forced_end
 from infernix.matching.vocabulary import Vocabulary
@@ -63,6 +71,9 @@ class Engine:
         max_cached_prefixes: int = DEFAULT_LIMITS.max_cached_prefixes,
         ngram_draft_tokens: int = 0,
         ngram_min_match: int = DEFAULT_MIN_MATCH,
+        speculation: str = SpeculationBackend.NONE.value,
+        draft_tokens: int | None = None,
+        draft_model: str | Path | None = None,
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
         compiler: ConstraintCompiler | None = None,
@@ -82,13 +93,19 @@ class Engine:
         max_cached_prefixes       beginnings of prompts that are remembered for later requests; 0: none
         ngram_draft_tokens        drafts a round that are copied from a request's own text, 0..63; 0: none
         ngram_min_match           tokens before such a copy that must be the same, 4..64
+        speculation               a network that drafts where nothing is copied: "none", "mtp" (the predictor of a
+                                  Qwen3.5 checkpoint), "dflash" or "dflash2" (drafters for a Qwen3.5 model)
+        draft_tokens              its drafts a round: mtp 1..5 (None: 3), the others 1..15 (None: 7) and no more than
+                                  their blocks have
+        draft_model               the directory of a "dflash" or "dflash2" drafter
         grammar_cache_bytes       bounds the compiled grammars that are kept
         prefill_chunk_tokens      tokens of a prompt that run between two rounds
         compiler                  may be shared by engines with the same vocabulary; None: one of its own
         thinking_end              the text that ends a model's thinking when its budget is used up
         request_log               receives a record of what becomes of each request
 
-        Raises InvalidOptions for a number out of range and for a text that the tokenizer does not keep.
+        Raises InvalidOptions for a number out of range, for a text that the tokenizer does not keep and for drafts that
+        cannot be had; ModelLoadError where the drafter's files are not what they should be.
         """
         limits = checked_limits(
             CoreLimits(
@@ -106,6 +123,10 @@ class Engine:
         check_integer("prefill_chunk_tokens", prefill_chunk_tokens, 1, 2**31 - 1)
         ngram = checked_ngram(ngram_draft_tokens, ngram_min_match)
         vocabulary = loaded.tokenizer.vocabulary()
+        drafter = open_drafter(
+            checked_speculation(speculation, draft_tokens, draft_model), loaded, vocabulary.num_tokens
+        )
+        num_neural_drafts = 0 if drafter is None else drafter.num_drafts
         self._compiler_source = _CompilerSource(vocabulary, grammar_cache_bytes, compiler)
         constraints = ConstraintService(self._compiler_source, vocabulary)
         forced_end = encode_forced_end(loaded.tokenizer, loaded.framing, thinking_end)
@@ -119,14 +140,17 @@ class Engine:
                 num_cache_positions=num_positions,
                 # A prefix is kept beside the request that it was taken from.
                 num_sequences=max_concurrency + max_cached_prefixes + 1,
-                num_draft_tokens=ngram.num_draft_tokens,
+                num_draft_tokens=max(ngram.num_draft_tokens, num_neural_drafts),
+                drafter=drafter,
             )
         except (RuntimeError, MemoryError) as error:  # PyTorch raises its own kinds of RuntimeError
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InvalidOptions(
                 f"there is no memory for {num_positions} tokens: {reason}", field="cache_tokens"
             ) from error
-        drafting = Drafting(program, vocabulary, ngram) if ngram.num_draft_tokens else None
+        drafting = None
+        if ngram.num_draft_tokens or num_neural_drafts:
+            drafting = Drafting(program, vocabulary, ngram, num_neural_drafts=num_neural_drafts)
         core = EngineCore(program, limits, log=request_log, drafting=drafting)
         self._intake = core.intake
         # None after `close`, so that the pool's memory is given back.
@@ -154,6 +178,9 @@ class Engine:
         max_cached_prefixes: int = DEFAULT_LIMITS.max_cached_prefixes,
         ngram_draft_tokens: int = 0,
         ngram_min_match: int = DEFAULT_MIN_MATCH,
+        speculation: str = SpeculationBackend.NONE.value,
+        draft_tokens: int | None = None,
+        draft_model: str | Path | None = None,
         grammar_cache_bytes: int = DEFAULT_GRAMMAR_CACHE_BYTES,
         prefill_chunk_tokens: int = DEFAULT_PREFILL_CHUNK_TOKENS,
         thinking_end: str = DEFAULT_FORCED_END,
@@ -190,6 +217,9 @@ class Engine:
             max_cached_prefixes=max_cached_prefixes,
             ngram_draft_tokens=ngram_draft_tokens,
             ngram_min_match=ngram_min_match,
+            speculation=speculation,
+            draft_tokens=draft_tokens,
+            draft_model=draft_model,
             grammar_cache_bytes=grammar_cache_bytes,
             prefill_chunk_tokens=prefill_chunk_tokens,
             thinking_end=thinking_end,
@@ -241,12 +271,16 @@ class Engine:
         """
         if options is not None and not isinstance(options, RequestOptions):
             raise InvalidOptions(f"expected RequestOptions, got {type(options).__name__}", field="options")
+        if not isinstance(prepared, PreparedPrompt):
+            raise InvalidPrompt(f"`submit` takes what `prepare` gives, not {type(prepared).__name__}")
+        if pending_deadline is not None:
+            check_seconds("pending_deadline", pending_deadline)
         chosen = options or RequestOptions()
         if chosen.constraint is not None or prepared.tools:
             # Once in an installation this takes half a minute, and it is no work of this request: no deadline runs.
             self._compiler_source.wait_for_kernels()
+        self._worker.ensure_running()  # before there is a request that would wait for it in vain
         request = self._intake.submit(lambda: self._preparation.request(prepared, chosen), deadline=pending_deadline)
-        self._worker.ensure_running()
         return GenerationHandle(self._intake, request, self)
 
     def generate(self, prompt: Prompt, options: RequestOptions | None = None) -> GenerationResult:

@@ -40,10 +40,10 @@ def checked_limits(limits: CoreLimits) -> CoreLimits:
     check_integer("max_pending_requests", limits.max_pending_requests, 0, MAX_PENDING_REQUESTS)
     check_integer("snapshot_bytes", limits.snapshot_bytes, 0, 2**63 - 1)
     check_integer("max_cached_prefixes", limits.max_cached_prefixes, 0, MAX_PENDING_REQUESTS)
-    seconds = limits.pending_timeout_seconds
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or math.isnan(seconds) or seconds <= 0:
+    check_seconds("pending_timeout_seconds", limits.pending_timeout_seconds)
+    if limits.pending_timeout_seconds <= 0:
         raise InvalidOptions(
-            f"expected a number of seconds above 0, got {shown_value(seconds)}", field="pending_timeout_seconds"
+            f"{shown_value(limits.pending_timeout_seconds)} is not above 0", field="pending_timeout_seconds"
         )
     return limits
 
@@ -76,6 +76,19 @@ def check_integer(name: str, value: int, low: int, high: int) -> None:
     _require_integer(name, value)
     if not low <= value <= high:
         raise InvalidOptions(f"{shown_value(value)} is outside {low}..{high}", field=name)
+
+
+def check_seconds(name: str, value: float) -> None:
+    """Raises InvalidOptions unless `value` is a number that a clock can be compared with."""
+    if not _is_number(value):
+        raise InvalidOptions(f"expected a number of seconds, got {shown_value(value)}", field=name)
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def _require_integer(name: str, value: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import TypeAlias, cast
 
 from infernix.errors import InvalidPrompt
@@ -29,6 +30,6 @@ def prepare_prompt(prompt: Prompt, loaded: LoadedModel) -> PreparedPrompt:
         return prepare_chat(prompt, tokenizer, loaded.template, loaded.framing)
     if not isinstance(prompt, Sequence) or isinstance(prompt, bytes | bytearray):
         raise InvalidPrompt(f"a prompt is a text, messages or token ids, not {type(prompt).__name__}")
-    if not prompt or any(isinstance(item, int) for item in prompt):
+    if not prompt or any(isinstance(item, Integral) for item in prompt):
         return prepare_tokens(cast(Sequence[int], prompt), tokenizer)
     return prepare_chat(ChatPrompt(cast(Messages, prompt)), tokenizer, loaded.template, loaded.framing)

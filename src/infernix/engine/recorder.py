@@ -21,7 +21,8 @@ from infernix.errors import (
     QueueTimeout,
     RequestError,
 )
-from infernix.program.pending import PendingBatch
+from infernix.program.drafters.chain import DraftChain
+from infernix.program.pending import PendingBatch, RowDecision
 from infernix.results import ConstraintObservation, FinishReason, GenerationResult
 
 _OUTCOME_OF_ERROR: tuple[tuple[type[BaseException], RequestOutcome], ...] = (
@@ -121,7 +122,13 @@ class Recorder:
             self._counters.num_units += 1
             self._counters.num_failed_units += failed
 
-    def round(self, batch: PendingBatch, seconds: float, chains: Sequence[tuple[int, ...]] | None = None) -> None:
+    def round(
+        self,
+        batch: PendingBatch,
+        decisions: Sequence[RowDecision],
+        seconds: float,
+        chains: Sequence[DraftChain] | None = None,
+    ) -> None:
         """A decode round was committed and published; `chains` are its rows' drafts."""
         counters = self._counters
         num_rows = len(batch.rows)
@@ -136,8 +143,12 @@ class Recorder:
             if chains is not None:
                 counters.num_drafted_rounds += 1
                 counters.num_drafted += sum(map(len, chains))
-                counters.num_accepted_drafts += sum(row.num_accepted for row in batch.rows)
-        self._num_tokens += sum(len(row.tokens) for row in batch.rows)
+                # An output may end in the middle of its right drafts, as at a stop string.
+                counters.num_accepted_drafts += sum(
+                    min(row.num_accepted, decision.num_accepted)
+                    for row, decision in zip(batch.rows, decisions, strict=True)
+                )
+        self._num_tokens += sum(decision.num_accepted for decision in decisions)
         if self._log is not None:
             self._tell_throughput()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import replace
 
 from infernix.engine.request import Request
-from infernix.errors import ConstraintDeadEnd, InfernixError, NonFiniteLogits
+from infernix.errors import ConstraintDeadEnd, InfernixError, InternalError, NonFiniteLogits
 from infernix.ops.acceptance import RowFailure
 from infernix.results import (
     FinishReason,
@@ -74,6 +75,27 @@ def row_error(request: Request, failure: RowFailure) -> InfernixError:
                 f"after {num_tokens} new tokens, ending in {excerpt!r}, no token of the model's vocabulary can"
                 " continue a text of the constraint's language"
             )
+
+
+def forget_frames(error: BaseException) -> None:
+    """Takes the tracebacks off an error and its causes. Unexpected ones keep the lines, as a note.
+
+    A traceback has every function that still ran or had run, with all that they had in their hands: whoever keeps the
+    error would keep the Program and its memory with it, also that of an engine that is closed.
+    """
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        found = pending.pop()
+        if found is None or id(found) in seen:
+            continue
+        seen.add(id(found))
+        pending += (found.__cause__, found.__context__)
+        if found.__traceback__ is None:
+            continue
+        if isinstance(found, InternalError) or not isinstance(found, InfernixError):
+            found.add_note(f"in the engine:\n{''.join(traceback.format_tb(found.__traceback__))}".rstrip())
+        found.__traceback__ = None
 
 
 def _timings(request: Request, now: float) -> GenerationTimings:

@@ -62,7 +62,7 @@ class Counters:
     queue_seconds, first_token_seconds, request_seconds    summed over requests; `num_first_tokens` had a first token
     num_pauses, num_snapshot_restores, num_replay_restores, num_revoked_snapshots   moves of requests
     num_decode_rounds, num_decode_rows   rounds, and requests in them
-    num_drafted_rounds, num_drafted, num_accepted_drafts   rounds with drafts, the drafts, and those that were right
+    num_drafted_rounds, num_drafted, num_accepted_drafts   rounds with drafts, the drafts, and those that were committed
     num_units, num_failed_units   all units (rounds, chunks of prompts and replays, forced tokens); those that failed
     round_seconds   of decode rounds, from the choice of their rows to the last publication; in them
     forward_seconds, mask_wall_seconds, sampling_seconds   the model, the legal sets and the choice of tokens

@@ -15,6 +15,7 @@ from infernix.engine.recorder import Recorder
 from infernix.engine.request import Request
 from infernix.engine.session_masks import masks_of
 from infernix.engine.settlement import row_error
+from infernix.program.drafters.chain import DraftChain
 from infernix.program.pending import PendingBatch, RowDecision
 from infernix.program.prefix import CachedPrefix
 from infernix.program.program import Program
@@ -78,7 +79,7 @@ class UnitRunner:
                 if chain:
                     request.counts.drafted(len(chain), min(row.num_accepted, decision.num_accepted))
         self._publish(requests, batch, outcomes)
-        self._recorder.round(batch, self._clock() - start, chains)
+        self._recorder.round(batch, decisions, self._clock() - start, chains)
 
     def prefill(self, request: Request, outcomes: UnitOutcomes) -> None:
         """The next chunk of a prompt; the last one brings the first token, if there may be one."""
@@ -215,7 +216,7 @@ class UnitRunner:
             request.times.first_token = now
         request.times.last_token = now
 
-    def _chains(self, requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
+    def _chains(self, requests: Sequence[Request]) -> list[DraftChain] | None:
         """The drafts of a round, if there are any."""
         if self._drafting is None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from infernix.engine.core import EngineCore
+from infernix.errors import EngineClosed
 
 _PAUSE_SECONDS = 0.001
 
@@ -19,13 +20,21 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     def ensure_running(self) -> None:
-        """Starts the thread, once."""
-        if self._thread is not None:
+        """Starts the thread, once.
+
+        Raises EngineClosed in a fork of the process that runs it, and RuntimeError where the system has no thread to
+        give.
+        """
+        thread, core = self._thread, self._core
+        if thread is not None:
+            if core is not None and not core.is_stopped and not thread.is_alive():
+                raise EngineClosed("the engine runs in another process, of which this is a fork: load one here")
             return
         with self._lock:
             if self._thread is None and self._core is not None:
-                self._thread = threading.Thread(target=_run, args=(self._core,), name="infernix-worker", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=_run, args=(self._core,), name="infernix-worker", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def stop(self) -> None:
         """Has every request answered and waits until the thread has ended, unless it is this one that calls."""

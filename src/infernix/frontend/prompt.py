@@ -83,9 +83,13 @@ def _check_fields(prompt: ChatPrompt) -> None:
         if not isinstance(tool, ToolDefinition):
             raise InvalidToolConstraint(f"expected a ToolDefinition, got {type(tool).__name__}", f"/{index}")
     if prompt.thinking is not None and not isinstance(prompt.thinking, bool):
-        raise InvalidPrompt(f"thinking: expected true, false or nothing, got {shown_value(prompt.thinking)}")
+        raise InvalidPrompt(
+            f"thinking: expected true, false or nothing, got {shown_value(prompt.thinking)}", field="thinking"
+        )
     if not isinstance(prompt.continue_final, bool):
-        raise InvalidPrompt(f"continue_final: expected true or false, got {shown_value(prompt.continue_final)}")
+        raise InvalidPrompt(
+            f"continue_final: expected true or false, got {shown_value(prompt.continue_final)}", field="continue_final"
+        )
 
 
 def _check_thinking(prompt: ChatPrompt, phase: StartingPhase) -> None:
@@ -94,9 +98,9 @@ def _check_thinking(prompt: ChatPrompt, phase: StartingPhase) -> None:
         if prompt.continue_final:
             raise InvalidPrompt("the chat template leaves the message that is to be continued inside thinking")
         if prompt.thinking is False:
-            raise InvalidPrompt("the chat template cannot switch thinking off")
+            raise InvalidPrompt("the chat template cannot switch thinking off", field="thinking")
     elif prompt.thinking:
-        raise InvalidPrompt("the chat template does not begin an answer with thinking")
+        raise InvalidPrompt("the chat template does not begin an answer with thinking", field="thinking")
 
 
 def _after_last_turn(tokens: Sequence[int], eos_ids: frozenset[int]) -> Sequence[int]:

@@ -26,7 +26,10 @@ _CPU_FORMATS = {"float16": MatrixFormat.FLOAT16, "int8": MatrixFormat.INT8}
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model and everything that says what its ids mean; `name` is for people."""
+    """A model and everything that says what its ids mean.
+
+    `name` is for people; `directory` is where it was opened, None for one that was made otherwise.
+    """
 
     model: LanguageModel
     tokenizer: Tokenizer
@@ -34,6 +37,7 @@ class LoadedModel:
     framing: Framing
     sampling_defaults: SamplingParameters
     name: str
+    directory: Path | None = None
 
 
 def open_model(
@@ -77,6 +81,7 @@ def open_model(
         framing=Framing.of(tokenizer, template.source or ""),
         sampling_defaults=sampling_defaults,
         name=directory.name,
+        directory=directory.path,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Self
 
 import torch
 
@@ -221,14 +222,14 @@ class RecurrentCache:
             return self.num_tokens
         return self._start if self._previous is not None and num_tokens >= self._start else 0
 
-    def fork(self, num_tokens: int, max_tokens: int) -> RecurrentCache:
+    def fork(self, num_tokens: int, max_tokens: int) -> Self:
         """Another cache with the first `num_tokens` tokens, for at most `max_tokens`; it takes memory when it grows.
 
         ValueError where `num_forkable` does not give this count.
         """
         if num_tokens and self.num_forkable(num_tokens) != num_tokens:
             raise ValueError(f"no state is kept for {num_tokens} of {self.num_tokens} tokens, or no slot is free")
-        other = RecurrentCache(self.pool, self.kv.fork(num_tokens, max_tokens))
+        other = type(self)(self.pool, self.kv.fork(num_tokens, max_tokens))
         if num_tokens:
             slot = self.slot if num_tokens == self.num_tokens else self._previous
             assert slot is not None

@@ -54,6 +54,16 @@ class WeightFiles:
     def __contains__(self, name: str) -> bool:
         return name in self._file_by_tensor
 
+    @property
+    def matrix_format(self) -> MatrixFormat:
+        """How linear layers keep their matrices."""
+        return self._matrix_format
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors are put."""
+        return self._device
+
     def names_from(self, prefix: str) -> list[str]:
         """Names of the tensors that begin with `prefix`, in order."""
         return sorted(name for name in self._file_by_tensor if name.startswith(prefix))
@@ -75,15 +85,12 @@ class WeightFiles:
 
         Raises ModelLoadError, naming file and tensor, where it is missing, has another shape or an integer format.
         """
-        self.check_shape(name, shape)
-        path = self._file_by_tensor[name]
-        try:
-            tensor: torch.Tensor = self._open_files[path].get_tensor(name)
-        except (SafetensorError, OSError, RuntimeError) as error:
-            raise ModelLoadError(f"{path}: tensor {name!r} cannot be read: {error}") from error
-        if tensor.dtype not in SUPPORTED_DTYPES:
-            raise ModelLoadError(f"{path}: tensor {name!r} has the unsupported format {tensor.dtype}")
+        tensor = self._read(name, shape, SUPPORTED_DTYPES)
         return tensor.to(device=self._device, dtype=dtype or self._dtype)
+
+    def integers(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """The int64 tensor `name`, on the wanted device. Raises ModelLoadError as `tensor` does."""
+        return self._read(name, shape, (torch.int64,)).to(self._device)
 
     def linear(self, weight: torch.Tensor, bias: torch.Tensor | None = None, *, is_delicate: bool = False) -> Linear:
         """A linear layer over tensors that were read here, its matrix in the wanted format.
@@ -93,6 +100,17 @@ class WeightFiles:
         """
         is_rounded_less = is_delicate and self._matrix_format is MatrixFormat.INT8
         return Linear(weight, bias, MatrixFormat.FLOAT16 if is_rounded_less else self._matrix_format)
+
+    def _read(self, name: str, shape: tuple[int, ...], dtypes: tuple[torch.dtype, ...]) -> torch.Tensor:
+        self.check_shape(name, shape)
+        path = self._file_by_tensor[name]
+        try:
+            tensor: torch.Tensor = self._open_files[path].get_tensor(name)
+        except (SafetensorError, OSError, RuntimeError) as error:
+            raise ModelLoadError(f"{path}: tensor {name!r} cannot be read: {error}") from error
+        if tensor.dtype not in dtypes:
+            raise ModelLoadError(f"{path}: tensor {name!r} has the unsupported format {tensor.dtype}")
+        return tensor
 
     def _read_index(self, index: Path) -> None:
         weight_map = read_json_object(index).get("weight_map")

@@ -13,6 +13,7 @@ from infernix.ops.acceptance import ChainMasks, DraftedRow, RowFailure, RowOutpu
 from infernix.ops.device_greedy import best_tokens, greedy_output
 from infernix.ops.random import Purpose, uniform
 from infernix.ops.sampling import TokenDomain, sample_token
+from infernix.program.drafters.chain import NO_DRAFTS, DraftChain
 from infernix.program.masks import MaskBuffers, TokenMaskProvider
 from infernix.program.sequence import PhysicalSequence
 
@@ -26,7 +27,12 @@ class BatchRow:
 
     sequence: PhysicalSequence
     chunk: Sequence[int]
-    drafts: tuple[int, ...] = ()
+    chain: DraftChain = NO_DRAFTS
+
+    @property
+    def drafts(self) -> tuple[int, ...]:
+        """The guesses."""
+        return self.chain.tokens
 
 
 class TokenChooser:
@@ -103,6 +109,7 @@ class TokenChooser:
             counts=row.sequence.counts,
             position=len(row.sequence.ledger),
             masks=masks,
+            proposals=row.chain.proposals,
             end_ids=self._eos_ids,
         )
         [output] = verify([drafted], self._domain)

@@ -19,15 +19,24 @@ from infernix.program.choice import BatchRow, TokenChooser
 from infernix.program.masks import MaskBuffers, TokenMaskProvider
 from infernix.program.pending import PendingBatch, PendingRow
 from infernix.program.sequence import PhysicalSequence
+from infernix.program.speculation import Speculation
 
 
 class Executor:
     """Runs batches on one model; the buffers for their masks are allocated here."""
 
     def __init__(
-        self, model: LanguageModel, vocabulary: Vocabulary, *, max_rows: int, num_draft_tokens: int, on_device: bool
+        self,
+        model: LanguageModel,
+        vocabulary: Vocabulary,
+        *,
+        max_rows: int,
+        num_draft_tokens: int,
+        on_device: bool,
+        speculation: Speculation | None = None,
     ) -> None:
         self._model = model
+        self._speculation = speculation
         self._on_device = on_device
         self._buffers = MaskBuffers(
             max_rows, num_draft_tokens + 1, vocabulary.num_mask_words, device=model.device if on_device else None
@@ -37,7 +46,9 @@ class Executor:
     def append(self, sequence: PhysicalSequence, chunk: Sequence[int]) -> None:
         """Runs tokens after which nothing is asked."""
         with self._taken_back([sequence]):
-            self._model.forward(chunk, sequence.cache, 0)
+            self._run_model([sequence], [ModelRow(chunk, sequence.cache, 0)])
+        if sequence.drafting is not None:
+            sequence.drafting.accept(len(chunk))
 
     def run(self, rows: Sequence[BatchRow], masks: TokenMaskProvider | None, purpose: Purpose) -> PendingBatch:
         """A pass over all rows and the tokens that they come to; after an exception everything is as it was before."""
@@ -71,8 +82,9 @@ class Executor:
         to_run = [row for row, is_live in zip(rows, are_live, strict=True) if is_live and row.chunk]
         parts: Iterator[torch.Tensor] = iter(())
         if to_run:
-            logits = self._model.forward_rows(
-                [ModelRow([*row.chunk, *row.drafts], row.sequence.cache, 1 + len(row.drafts)) for row in to_run]
+            logits = self._run_model(
+                [row.sequence for row in to_run],
+                [ModelRow([*row.chunk, *row.drafts], row.sequence.cache, 1 + len(row.drafts)) for row in to_run],
             )
             parts = iter(torch.split(logits, [1 + len(row.drafts) for row in to_run]))
         found: list[torch.Tensor | None] = []
@@ -86,6 +98,11 @@ class Executor:
                 assert known is not None, "a sequence with nothing to run comes with its logits"
                 found.append(known.unsqueeze(0))
         return found
+
+    def _run_model(self, sequences: Sequence[PhysicalSequence], rows: Sequence[ModelRow]) -> torch.Tensor:
+        if self._speculation is None:
+            return self._model.forward_rows(rows)
+        return self._speculation.forward(sequences, rows)
 
     @contextmanager
     def _taken_back(self, sequences: Sequence[PhysicalSequence]) -> Iterator[None]:

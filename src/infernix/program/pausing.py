@@ -6,14 +6,16 @@ committed tokens again: nothing is sampled, no mask is asked for, nothing is cou
 
 from __future__ import annotations
 
-from infernix.models.model import LanguageModel
-from infernix.program.sequence import PhysicalSequence
+from collections.abc import Callable, Sequence
+
+from infernix.program.sequence import PhysicalSequence, SequenceSnapshot
 
 
 def pause_by_snapshot(sequence: PhysicalSequence) -> None:
     """Copies the memory to the host and gives it back; between units only."""
     sequence.require_ready()
-    sequence.snapshot = sequence.cache.snapshot()
+    drafting = None if sequence.drafting is None else sequence.drafting.snapshot()
+    sequence.snapshot = SequenceSnapshot(sequence.cache.snapshot(), drafting)
     _pause(sequence)
 
 
@@ -39,16 +41,24 @@ def resume(sequence: PhysicalSequence, num_tokens: int) -> bool:
         raise ValueError("the sequence is not paused")
     if not sequence.cache.reserve(sequence.execution_frontier + num_tokens):
         return False
-    if sequence.snapshot is not None and not sequence.cache.restore(sequence.snapshot):
-        sequence.cache.release()
-        return False
+    snapshot = sequence.snapshot
+    if snapshot is not None:
+        if not sequence.cache.restore(snapshot.cache):
+            sequence.cache.release()
+            return False
+        if snapshot.drafting is None or sequence.drafting is None or not sequence.drafting.restore(snapshot.drafting):
+            sequence.drafting = None  # without room for a drafter's memory it goes on without drafts
     sequence.snapshot = None
     sequence.is_paused = False
     return True
 
 
-def replay_chunk(sequence: PhysicalSequence, model: LanguageModel, prefill_chunk_tokens: int) -> None:
-    """Runs the next part of the history, in chunks as large as those of prefill.
+def replay_chunk(
+    sequence: PhysicalSequence,
+    run: Callable[[PhysicalSequence, Sequence[int]], None],
+    prefill_chunk_tokens: int,
+) -> None:
+    """Runs the next part of the history with `run`, in chunks as large as those of prefill.
 
     The state is that of an undisturbed run up to rounding: there the generated tokens came one by one.
     """
@@ -56,9 +66,11 @@ def replay_chunk(sequence: PhysicalSequence, model: LanguageModel, prefill_chunk
         raise ValueError("there is nothing to replay")
     start = sequence.cache.num_tokens
     end = min(sequence.execution_frontier, start + prefill_chunk_tokens)
-    model.forward(sequence.ledger[start:end], sequence.cache, 0)
+    run(sequence, sequence.ledger[start:end])
 
 
 def _pause(sequence: PhysicalSequence) -> None:
     sequence.cache.release()
+    if sequence.drafting is not None:
+        sequence.drafting.clear()
     sequence.is_paused = True

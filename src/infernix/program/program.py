@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from infernix.matching.vocabulary import Vocabulary
 from infernix.models.model import CachePool, LanguageModel
@@ -10,11 +11,14 @@ from infernix.ops.random import Purpose
 from infernix.options import SamplingParameters
 from infernix.program import pausing
 from infernix.program.choice import BatchRow
+from infernix.program.drafters.chain import NO_DRAFTS, DraftChain
+from infernix.program.drafters.neural import NeuralDrafter
 from infernix.program.execution import Executor
 from infernix.program.masks import TokenMaskProvider
 from infernix.program.pending import PendingBatch, RowDecision
 from infernix.program.prefix import CachedPrefix
 from infernix.program.sequence import PhysicalSequence
+from infernix.program.speculation import Speculation
 
 DEFAULT_PREFILL_CHUNK_TOKENS = 512
 DEFAULT_MAX_ROWS = 8
@@ -41,8 +45,11 @@ class Program:
         num_sequences: int | None = None,
         num_draft_tokens: int = 0,
         samples_on_device: bool | None = None,
+        drafter: NeuralDrafter | None = None,
     ) -> None:
-        """`samples_on_device`: masks are applied and best tokens chosen where the logits are, so that ids travel and
+        """`drafter`, on `model`, is what `propose` asks; it has at most `num_draft_tokens` drafts a round.
+
+        `samples_on_device`: masks are applied and best tokens chosen where the logits are, so that ids travel and
         logits do not; None: where that is a GPU.
         """
         if vocabulary.num_tokens > model.num_logits:
@@ -53,7 +60,14 @@ class Program:
             raise ValueError(f"a batch has at least one row, not {max_rows}")
         if num_draft_tokens < 0:
             raise ValueError(f"a row has at least no draft, not {num_draft_tokens}")
-        self._model = model
+        if drafter is not None and (drafter.model is not model or drafter.num_drafts > num_draft_tokens):
+            raise ValueError("the drafter is for another model, or has more drafts than there is room for")
+        num_sequences = num_sequences or 2 * max_rows
+        self._speculation = (
+            None
+            if drafter is None
+            else Speculation(drafter, num_positions=num_cache_positions, num_sequences=num_sequences)
+        )
         self._prefill_chunk_tokens = prefill_chunk_tokens
         self._max_rows = max_rows
         self._num_draft_tokens = num_draft_tokens
@@ -63,8 +77,9 @@ class Program:
             max_rows=max_rows,
             num_draft_tokens=num_draft_tokens,
             on_device=model.device.type != "cpu" if samples_on_device is None else samples_on_device,
+            speculation=self._speculation,
         )
-        self._pool = model.new_pool(num_cache_positions, num_sequences or 2 * max_rows)
+        self._pool = model.new_pool(num_cache_positions, num_sequences)
 
     @property
     def pool(self) -> CachePool:
@@ -89,8 +104,11 @@ class Program:
             sequence = PhysicalSequence(prompt, prefix.cache.fork(num_reused, num_positions), sampling)
             if num_reused == len(prompt):
                 sequence.frontier_logits = prefix.logits
-            return sequence
-        return PhysicalSequence(prompt, self._pool.new_cache(num_positions), sampling)
+        else:
+            sequence = PhysicalSequence(prompt, self._pool.new_cache(num_positions), sampling)
+        if self._speculation is not None:
+            self._speculation.begin(sequence, prefix, num_positions)
+        return sequence
 
     def reserve(self, sequence: PhysicalSequence, num_tokens: int) -> bool:
         """Takes room for `num_tokens` tokens behind the frontier; False, and nothing changes, where there is none."""
@@ -110,6 +128,7 @@ class Program:
         errors as in `decode_batch`.
         """
         sequence.require_ready()
+        self._catch_up([sequence], 0)
         start = sequence.execution_frontier
         chunk = sequence.ledger[start : start + self._prefill_chunk_tokens]
         is_last = len(chunk) == sequence.num_unprocessed_prompt_tokens
@@ -121,11 +140,24 @@ class Program:
             return None
         return self._executor.run([BatchRow(sequence, chunk)], masks, Purpose.PREFILL)
 
+    def propose(self, sequences: Sequence[PhysicalSequence], extents: Sequence[int]) -> list[DraftChain]:
+        """The drafter's guesses at each sequence's next tokens, at most `extents[i]` of them, for `decode_batch`.
+
+        They may be used, shortened or left alone. A sequence has none without a drafter, with forced tokens that have
+        not been run, and where there is no room for the drafter's memory of it. Its first token comes from prefill.
+        Raises ValueError for a sequence that is not ready for a unit.
+        """
+        for sequence in sequences:
+            sequence.require_ready()
+        if self._speculation is None:
+            return [NO_DRAFTS] * len(sequences)
+        return self._speculation.propose(sequences, extents)
+
     def decode_batch(
         self,
         sequences: Sequence[PhysicalSequence],
         masks: TokenMaskProvider | None,
-        drafts: Sequence[Sequence[int]] | None = None,
+        drafts: Sequence[DraftChain | Sequence[int]] | None = None,
     ) -> PendingBatch:
         """Runs what each of 1..max_rows different sequences has not run (the anchor, and forced tokens before it), all
         in one pass, and draws the next token of each.
@@ -133,6 +165,7 @@ class Program:
         `masks` is borrowed for this call and asked once for each constrained row; None where no row is constrained.
         `drafts` are guesses at each row's next tokens, 0..num_draft_tokens of them: the model runs over them too, and a
         row's tokens are a beginning of them and one more, as `ops.acceptance` says; None: no row has any.
+        Plain tokens are drafts that no chance was involved in.
 
         A row fails alone, and one that has no legal token at once costs no pass where masks come before it (on a CPU).
         After an exception (also ValueError: a row without room) everything is as it was before.
@@ -140,13 +173,15 @@ class Program:
         if not 1 <= len(set(map(id, sequences))) == len(sequences) <= self._max_rows:
             raise ValueError(f"a batch has 1..{self._max_rows} different sequences")
         rows = []
-        for sequence, chain in zip(sequences, drafts or [()] * len(sequences), strict=True):
+        for sequence, guess in zip(sequences, drafts or [NO_DRAFTS] * len(sequences), strict=True):
+            chain = guess if isinstance(guess, DraftChain) else DraftChain(tuple(guess))
             sequence.require_ready()
             if sequence.num_generated_tokens == 0:
                 raise ValueError("the first token comes from prefill")
             if len(chain) > self._num_draft_tokens:
                 raise ValueError(f"{len(chain)} drafts, but there is room for {self._num_draft_tokens}")
-            rows.append(BatchRow(sequence, sequence.ledger[sequence.execution_frontier :], tuple(chain)))
+            rows.append(BatchRow(sequence, sequence.ledger[sequence.execution_frontier :], chain))
+        self._catch_up(sequences)
         return self._executor.run(rows, masks, Purpose.DECODE)
 
     def append_forced_tokens(self, sequence: PhysicalSequence, tokens: Sequence[int]) -> None:
@@ -175,7 +210,10 @@ class Program:
             sequence.is_pending, sequence.pending_logits = False, None
             accepted = row.tokens[: decision.num_accepted]
             if accepted:
-                sequence.execution_frontier = len(sequence.ledger) + len(accepted) - 1
+                frontier = len(sequence.ledger) + len(accepted) - 1
+                if sequence.drafting is not None:
+                    sequence.drafting.accept(frontier - sequence.execution_frontier)
+                sequence.execution_frontier = frontier
                 sequence.frontier_logits = None if row.logits is None else row.logits[len(accepted) - 1]
                 sequence.ledger += accepted
                 for token in accepted:
@@ -194,7 +232,14 @@ class Program:
 
     def prefix(self, sequence: PhysicalSequence) -> CachedPrefix:
         """What the model has run of the sequence's ledger, for later ones to begin with; ask before it is released."""
-        return CachedPrefix.of(sequence)
+        prefix = CachedPrefix.of(sequence)
+        if self._speculation is None:
+            return prefix
+        try:
+            return replace(prefix, drafting=self._speculation.remember(sequence, len(prefix.tokens)))
+        except BaseException:
+            prefix.release()
+            raise
 
     def pause_snapshot(self, sequence: PhysicalSequence) -> None:
         """Moves the sequence's memory to the host, between units; `sequence.snapshot.num_bytes` is what it takes."""
@@ -216,11 +261,16 @@ class Program:
 
     def replay_chunk(self, sequence: PhysicalSequence) -> None:
         """Runs the next part of a resumed sequence's history: no mask, no draw, nothing counted."""
-        pausing.replay_chunk(sequence, self._model, self._prefill_chunk_tokens)
+        self._catch_up([sequence], 0)
+        pausing.replay_chunk(sequence, self._executor.append, self._prefill_chunk_tokens)
 
     def release(self, sequence: PhysicalSequence) -> None:
         """Gives the sequence's memory back, at any time; once is enough and more do no harm."""
         sequence.release()
+
+    def _catch_up(self, sequences: Sequence[PhysicalSequence], num_allowed: int | None = None) -> None:
+        if self._speculation is not None:
+            self._speculation.catch_up(sequences, num_allowed)
 
     @staticmethod
     def _check_pending(batch: PendingBatch) -> None:

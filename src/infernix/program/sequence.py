@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from infernix.models.model import CacheSnapshot, SequenceCache
 from infernix.ops.penalties import TokenCounts
 from infernix.options import SamplingParameters
+from infernix.program.drafters.context import ContextSnapshot, DraftContext
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceSnapshot:
+    """A sequence's memory on the host: the model's, and the drafter's where there is one."""
+
+    cache: CacheSnapshot
+    drafting: ContextSnapshot | None
+
+    @property
+    def num_bytes(self) -> int:
+        """Host memory that it takes."""
+        return self.cache.num_bytes + (0 if self.drafting is None else self.drafting.num_bytes)
 
 
 class PhysicalSequence:
@@ -20,7 +35,8 @@ class PhysicalSequence:
                         that is not known
     pending_logits      the same after the whole ledger, as long as the unit that ran it is pending
     is_paused           the model's memory was given back for now; the frontier stays where it was
-    snapshot            what `cache` held, in the host's memory, while paused by snapshot
+    snapshot            what `cache` and `drafting` held, in the host's memory, while paused by snapshot
+    drafting            a drafter's memory of the sequence; None: it is not drafted for
 
     Between units the last accepted token of a generating sequence, the anchor, has not been run, and neither have
     forced tokens directly before it.
@@ -36,7 +52,8 @@ class PhysicalSequence:
         self.counts = TokenCounts()
         self.is_pending = False
         self.is_paused = False
-        self.snapshot: CacheSnapshot | None = None
+        self.snapshot: SequenceSnapshot | None = None
+        self.drafting: DraftContext | None = None
         self._cache: SequenceCache | None = cache
 
     @property
@@ -84,10 +101,14 @@ class PhysicalSequence:
         """Forgets what the model ran past the frontier."""
         if self.cache.num_tokens > self.execution_frontier:
             self.cache.truncate(self.execution_frontier)
+        if self.drafting is not None:
+            self.drafting.accept(0)
 
     def release(self) -> None:
         """Gives the model's memory back; the ledger stays readable."""
         if self._cache is not None:
             self._cache.release()
-        self._cache = None
+        if self.drafting is not None:
+            self.drafting.clear()
+        self._cache = self.drafting = None
         self.frontier_logits = self.pending_logits = self.snapshot = None

@@ -54,7 +54,7 @@ class Speculation:
         return kept
 
     def forward(self, sequences: Sequence[PhysicalSequence], rows: Sequence[ModelRow]) -> torch.Tensor:
-        """A pass of the model, as `forward_rows`; what the drafter reads of it is put beside the sequences' contexts."""
+        """A pass of the model, as `forward_rows`; what the drafter reads of it is put beside the contexts."""
         output = self._drafter.model.forward_features(rows, self._drafter.taps)
         parts = torch.split(self._drafter.features(output), [len(row.token_ids) for row in rows])
         for sequence, part in zip(sequences, parts, strict=True):
@@ -62,8 +62,9 @@ class Speculation:
                 sequence.drafting.unit = part
         return output.logits
 
-    def catch_up(self, sequences: Sequence[PhysicalSequence], num_allowed: int = _MAX_UNREAD_POSITIONS) -> None:
-        """Reads what waits, where it is more than `num_allowed` positions."""
+    def catch_up(self, sequences: Sequence[PhysicalSequence], num_allowed: int | None = None) -> None:
+        """Reads what waits, where it is more than `num_allowed` positions; None: than may wait from round to round."""
+        num_allowed = _MAX_UNREAD_POSITIONS if num_allowed is None else num_allowed
         for sequence in sequences:
             context = sequence.drafting
             if context is None or context.num_unread <= num_allowed:

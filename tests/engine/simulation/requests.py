@@ -10,7 +10,7 @@ from infernix.options import OutputConstraint, RequestOptions, SamplingOptions
 from infernix.tools import ToolChoice, ToolDefinition, ToolEnforcement, ToolMode
 from support.chat_engine import strict_tool
 from support.chat_output import FORCED_END, THINK_CLOSE
-from tests.engine.simulation.world import BROKEN, HOLE
+from tests.engine.simulation.world import BROKEN, COPYING, HOLE, WISHES
 
 _SUB = strict_tool("sub", ("a", "b"), a={"type": "integer"}, b={"type": "integer"})
 _NOW = ToolDefinition.of("now", {"type": "object", "properties": {}})
@@ -41,7 +41,8 @@ _CONTINUED = (
     ("Well", None),
 )
 _SYSTEM = ("You are a calm assistant; be brief.", "You are a calm assistant; be long.", "Answer in JSON.")
-_ASKED = ("Hi", "Hi there", "What is 12 - 3?", "Give an example, please: yes or no?")
+# The last one holds what the model likes to say.
+_ASKED = ("Hi", "Hi there", "What is 12 - 3?", "Give an example, please: yes or no?", f"Say {WISHES[2]} twice.")
 _STOPS = ((), (), ("a",), ("yes", "\n\n"), ("ab", "b{"))
 
 
@@ -53,10 +54,11 @@ class Wanted:
     options: RequestOptions
 
 
-def random_request(rng: Random, earlier: list[tuple[int, ...]], *, is_growing: bool) -> Wanted:
+def random_request(rng: Random, earlier: list[tuple[int, ...]], *, is_growing: bool, is_copied: bool = False) -> Wanted:
     """A request; `earlier` are texts in tokens that a prompt may begin with, prompts and their answers.
 
-    `is_growing`: a short prompt and a long answer, so that memory becomes short while requests run.
+    `is_growing`: a short prompt and a long answer, so that memory becomes short while requests run. `is_copied`: the
+    model repeats itself, so that there is something to copy.
     """
     max_new_tokens = rng.choice((13, 21, 34, 55) if is_growing else (0, 1, 2, 3, 5, 8, 13, 21, 34))
     sampling = _sampling(rng)
@@ -68,8 +70,9 @@ def random_request(rng: Random, earlier: list[tuple[int, ...]], *, is_growing: b
     if rng.random() < 0.3 and not is_growing:
         messages += [{"role": "user", "content": rng.choice(_ASKED)}, {"role": "assistant", "content": "yes"}]
     messages.append({"role": "user", "content": rng.choice(_ASKED[:2] if is_growing else _ASKED)})
-    if rng.random() < 0.12:
-        messages[0] = {**messages[0], "content": chr(BROKEN) + str(messages[0]["content"])}
+    mark = rng.choices(("", chr(BROKEN), chr(COPYING)), (0.6, 0.1, 0.3))[0]
+    mark = chr(COPYING) if is_copied else mark
+    messages[0] = {**messages[0], "content": mark + str(messages[0]["content"])}
     kind = rng.random()
     if kind < 0.15:
         text, constraint = rng.choice(_CONTINUED)

@@ -82,6 +82,7 @@ class Scenario:
         *,
         chunk_tokens: int = 16,
         on_device: bool = False,
+        drafting: Any = None,
     ) -> None:
         memory = memory or Memory()
         self.model = MemoryModel(script, NUM_TOKENS, MAX_CONTEXT, is_recurrent=False)
@@ -107,7 +108,7 @@ class Scenario:
             max_cached_prefixes=memory.max_cached_prefixes,
         )
         self._now = 0.0
-        self.core = EngineCore(watched, limits, clock=self._clock, log=self)
+        self.core = EngineCore(watched, limits, clock=self._clock, log=self, drafting=drafting)
         self.clients: list[Client] = []
 
     def write(self, record: Mapping[str, Any]) -> None:

@@ -62,6 +62,8 @@ class Simulation:
         self._may_be_too_large = rng.random() < 0.1
         self._max_context = 200 if self._may_be_too_large else min(200, num_positions)
         self._num_drafts = rng.choice((0, 0, 1, 4, 4))
+        # The engine's own drafts, copied from a request's text; otherwise drafts come from the known answer.
+        self._is_copying = self._num_drafts > 1 and self._is_growing and rng.random() < 0.4
         limits = CoreLimits(
             max_concurrency=rng.randint(3, 6) if self._is_growing else rng.randint(1, 4),
             max_pending_requests=rng.randint(0, 8),
@@ -87,7 +89,7 @@ class Simulation:
         self._records: list[Mapping[str, Any]] = []
         self._guesses = Guesses(program, rng, self._num_drafts, self._transcript_of)
         drafting: Any = self._guesses if self._num_drafts else None
-        if self._num_drafts and rng.random() < 0.2:
+        if self._is_copying:
             drafting = Drafting(watched, VOCABULARY, NgramOptions(self._num_drafts, min_match=4))
         self.core = EngineCore(watched, limits, clock=self._clock, log=self, drafting=drafting)
         self._is_in_moment = False
@@ -157,10 +159,13 @@ class Simulation:
 
     def _check_end(self) -> None:
         core = self.core
-        self.happened["drafts"] += self._guesses.num_drafts
         assert core.intake.num_outstanding == 0
         counters = core.statistics().counters
         assert sum(counters.requests.values()) == len(self._clients)
+        assert counters.num_failed_drafts == 0
+        self.happened["drafts"] += self._guesses.num_drafts
+        self.happened["copied drafts"] += counters.num_drafted - self._guesses.num_drafts
+        self.happened["accepted drafts"] += counters.num_accepted_drafts
         assert counters.num_failed_units == counters.num_failed_observations == 0
         for event in ("request_start", "request_done", "request_error"):
             for number, times in Counter(r["request"] for r in self._records if r["event"] == event).items():
@@ -235,7 +240,7 @@ class Simulation:
     def _submit(self) -> None:
         rng = self._rng
         self._num_to_come -= 1
-        wanted = random_request(rng, self._texts, is_growing=self._is_growing)
+        wanted = random_request(rng, self._texts, is_growing=self._is_growing, is_copied=self._is_copying)
         if self._prompts and rng.random() < 0.25:
             wanted = replace(wanted, prompt=rng.choice(self._prompts))
         self._prompts.append(wanted.prompt)

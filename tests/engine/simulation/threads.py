@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from infernix.engine import Engine
 from infernix.engine.handle import GenerationHandle
@@ -20,7 +21,7 @@ from tests.engine.simulation.world import NUM_TOKENS, counting_compiler, loaded_
 _PATIENCE_SECONDS = 300
 
 
-def crowded_engine(*, max_pending_requests: int = 8) -> tuple[Engine, MemoryModel]:
+def crowded_engine(*, max_pending_requests: int = 8, **options: Any) -> tuple[Engine, MemoryModel]:
     """An engine with four lanes and memory for two large requests."""
     model = MemoryModel(script, NUM_TOKENS, MAX_CONTEXT, is_recurrent=False)
     engine = Engine(
@@ -34,6 +35,7 @@ def crowded_engine(*, max_pending_requests: int = 8) -> tuple[Engine, MemoryMode
         prefill_chunk_tokens=24,
         compiler=counting_compiler(),
         thinking_end=FORCED_TEXT,
+        **options,
     )
     return engine, model
 
@@ -56,6 +58,7 @@ class Crowd:
 
     def run(self, num_threads: int, num_requests: int, meanwhile: Callable[[], None] = lambda: None) -> None:
         """So many requests by each thread."""
+        catalogue()  # once, and not by every thread
         threads = [
             threading.Thread(target=self._guarded, args=(Random(number), num_requests)) for number in range(num_threads)
         ]

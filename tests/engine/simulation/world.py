@@ -27,11 +27,13 @@ from support.chat_output import CHAT, EOS, SECOND_EOS, THINK_CLOSE, TOOL_OPEN, a
 HOLE = "~"
 # After a prompt with this token the model's numbers break down now and then.
 BROKEN = 1
+# After a prompt with this one it likes to repeat itself.
+COPYING = 2
 
 NUM_TOKENS = CHAT.num_tokens
 _NUM_MOODS = 1024
 # What the model repeats once it has begun it, so that calls and objects come about by themselves.
-_WISHES = (
+WISHES = (
     xml_call("sub", {"a": "12", "b": "-3"}),
     xml_call("now", {}),
     '{"ok": true, "n": [1, 22]}',
@@ -62,7 +64,7 @@ def _moods() -> NDArray[np.float32]:
 def _following() -> dict[tuple[int, ...], int]:
     """What comes after three tokens of a wish."""
     following: dict[tuple[int, ...], int] = {}
-    for wish in _WISHES:
+    for wish in WISHES:
         tokens = answer_tokens(wish)
         for place in range(3, len(tokens)):
             following.setdefault(tuple(tokens[place - 3 : place]), tokens[place])
@@ -78,7 +80,19 @@ def script(so_far: tuple[int, ...]) -> ArrayLike:
     wish = _following().get(so_far[-3:])
     if wish is not None and mood % 9:
         logits[wish] += 8.0
+    if COPYING in so_far[:8] and mood % 16:
+        copied = _copied(so_far)
+        if copied is not None:
+            logits[copied] += 9.0
     return logits
+
+
+def _copied(so_far: tuple[int, ...]) -> int | None:
+    """What came after the last token when it came before."""
+    for place in range(len(so_far) - 2, 0, -1):
+        if so_far[place] == so_far[-1]:
+            return so_far[place + 1]
+    return None
 
 
 class CountedMatcher:

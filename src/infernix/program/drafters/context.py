@@ -78,8 +78,7 @@ class DraftContext:
         """
         num_read = max(0, min(self.cache.num_tokens, num_tokens - lag))
         features = self.features if self.unit is None else torch.cat((self.features, self.unit))
-        # What is read needs no features. `start` is never behind what was read, so `num_read` may be before it.
-        if num_read < self.start and num_read < num_tokens or self.start + len(features) < num_tokens:
+        if num_read < min(self.start, num_tokens) or self.start + len(features) < num_tokens:
             return None
         kept = features[max(0, num_read - self.start) : max(0, num_tokens - self.start)].clone()
         return DraftContext(self.cache.fork(num_read, max_tokens), kept, num_read)

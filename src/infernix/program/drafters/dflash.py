@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from infernix.models.cache import KVPool
@@ -93,9 +94,10 @@ class BlockDrafter:
 def _walk(row: DraftRow, candidates: Candidates) -> DraftChain:
     """The first drafts along the candidates, the law of each beside it where it was drawn."""
     wanted = Candidates(candidates.ids[: row.num_drafts], candidates.scores[: row.num_drafts])
-    sampling = row.sampling
-    try:
-        drafts, proposals = wanted.walk(sampling.temperature, sampling.seed, len(row.ledger))
-    except ValueError:  # scores that are not numbers: a drafter that overflows costs speed, not the request
+    if not np.isfinite(wanted.scores.max(axis=2)).all():
+        # A drafter that overflows costs speed, not the request. All ways are looked at, not only the one that would be
+        # drawn: whether there are drafts must not depend on them.
         return NO_DRAFTS
+    sampling = row.sampling
+    drafts, proposals = wanted.walk(sampling.temperature, sampling.seed, len(row.ledger))
     return DraftChain(tuple(drafts), None if sampling.temperature == 0.0 else proposals)

@@ -57,11 +57,9 @@ class MtpDrafter:
             # The last position is read in every case: what comes out of it is the first draft.
             row.context.cache.truncate(min(row.context.cache.num_tokens, end - 1))
         try:
-            hidden = self._predictor.forward_rows(
-                mtp_rows := [_row_up_to(row, end) for row, end in zip(rows, ends, strict=True)]
-            )
-            last = torch.tensor([len(row.token_ids) for row in mtp_rows]).cumsum(0) - 1
-            hidden = hidden[last.to(hidden.device)]
+            aligned = [_row_up_to(row, end) for row, end in zip(rows, ends, strict=True)]
+            last = torch.tensor([len(row.token_ids) for row in aligned]).cumsum(0) - 1
+            hidden = self._predictor.forward_rows(aligned)[last.to(self.model.device)]
             chains: list[list[int]] = [[] for _ in rows]
             going = list(range(len(rows)))
             while True:

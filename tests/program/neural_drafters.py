@@ -1,0 +1,94 @@
+"""Drafters of each kind on a tiny random Qwen3.5, and what they should propose, worked out over a whole text anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from models.tiny_dflash import CONFIG, CONFIG2, drafter_tensors, write_drafter
+from models.tiny_mtp import predictor_tensors
+from models.tiny_qwen3_5 import load_qwen3_5, rewrite_tensors, tiny_qwen3_5
+
+from infernix.models.dflash import ContextRow
+from infernix.models.dflash2 import DFlash2Drafter, open_dflash
+from infernix.models.files import read_json_object
+from infernix.models.model import ModelRow
+from infernix.models.mtp import MtpPredictor, MtpRow
+from infernix.models.qwen3_5 import Qwen35Model
+from infernix.models.qwen3_5_config import read_qwen3_5_config
+from infernix.models.weights import WeightFiles
+from infernix.options import SamplingParameters
+from infernix.program.drafters.dflash import BlockDrafter
+from infernix.program.drafters.mtp import MtpDrafter
+from infernix.program.drafters.neural import NeuralDrafter
+from support.scripted_program import VOCABULARY
+
+KINDS = ("mtp", "dflash", "dflash2")
+NUM_TOKENS = VOCABULARY.num_tokens
+
+
+def model_directory(path: Path) -> Path:
+    """A tiny model with a predictor of its own, without a tokenizer."""
+    tiny_qwen3_5().save_pretrained(path)
+    rewrite_tensors(path, lambda tensors: tensors | predictor_tensors(experts=False))
+    return path
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A model, and the networks that draft for it."""
+
+    model: Qwen35Model
+    predictor: MtpPredictor
+    dflash: Any
+    dflash2: Any
+
+    @classmethod
+    def make(cls, path: Path) -> Networks:
+        directory = model_directory(path / "model")
+        model = load_qwen3_5(directory)
+        config = read_qwen3_5_config(read_json_object(directory / "config.json"), directory / "config.json")
+        weights = WeightFiles(directory, dtype=torch.float32, device=torch.device("cpu"))
+        return cls(
+            model,
+            MtpPredictor(config, weights, model),
+            open_dflash(write_drafter(path / "dflash", CONFIG, drafter_tensors()), model),
+            open_dflash(write_drafter(path / "dflash2", CONFIG2, drafter_tensors(with_selector=True)), model),
+        )
+
+    def drafter(self, kind: str, num_drafts: int) -> NeuralDrafter:
+        if kind == "mtp":
+            return MtpDrafter(self.predictor, self.model, num_tokens=NUM_TOKENS, num_drafts=num_drafts)
+        return BlockDrafter(getattr(self, kind), self.model, num_tokens=NUM_TOKENS, num_drafts=num_drafts)
+
+    def expected(
+        self, kind: str, ledger: Sequence[int], num_drafts: int, width: int, sampling: SamplingParameters
+    ) -> list[int]:
+        """The drafts behind a text, its last token being the anchor, in blocks of `width` drafts."""
+        known = len(ledger) - 1
+        rows = [ModelRow(ledger[:known], self.model.new_cache(known), 0)]
+        if kind == "mtp":
+            return self._predicted(ledger, self.model.forward_features(rows).hidden, num_drafts)
+        network = getattr(self, kind)
+        taps = self.model.forward_features(rows, network.config.taps).taps
+        assert taps is not None
+        cache = network.new_pool(known).new_cache(known)
+        network.append_context([ContextRow(taps, cache)])
+        if isinstance(network, DFlash2Drafter):
+            [candidates] = network.candidates([ledger[-1]], [cache], width, NUM_TOKENS)
+            return candidates.walk(sampling.temperature, sampling.seed, len(ledger))[0][:num_drafts]
+        drafts: list[int] = network.draft([ledger[-1]], [cache], width, NUM_TOKENS)[0, :num_drafts].tolist()
+        return drafts
+
+    def _predicted(self, ledger: Sequence[int], hidden: torch.Tensor, num_drafts: int) -> list[int]:
+        cache = self.predictor.new_pool(len(ledger) + num_drafts).new_cache(len(ledger) + num_drafts)
+        output = self.predictor.forward_rows([MtpRow(ledger[1:], hidden, cache)])[-1:]
+        drafts: list[int] = []
+        while True:
+            drafts.append(int(self.model.head(output)[0, :NUM_TOKENS].argmax()))
+            if len(drafts) == num_drafts:
+                return drafts
+            output = self.predictor.forward_rows([MtpRow(drafts[-1:], output, cache)])
