@@ -6,12 +6,14 @@ from infernix.errors import (
     CacheCapacityExceeded,
     ConstraintError,
     ConstraintSource,
+    ContextLengthExceeded,
     InvalidChoice,
     InvalidGrammar,
     InvalidJsonSchema,
     InvalidOptions,
     InvalidPrompt,
     InvalidToolConstraint,
+    ThinkingBudgetCapacity,
     UnsupportedJsonSchema,
 )
 from infernix.server.api_error import Dialect, ErrorKind, dialect_of
@@ -21,8 +23,9 @@ SOURCES = FieldSources(
     constraint="output_config.format.schema",
     tools=("tools/0/tools/0", "tools/0/tools/1"),
     tool_parameters="input_schema",
-    options={"max_new_tokens": "max_tokens"},
+    options={"max_new_tokens": "max_tokens", "thinking_budget": "thinking.budget_tokens"},
     prompt="input",
+    thinking="reasoning.effort",
 )
 
 
@@ -37,6 +40,10 @@ def about_tools(error: ConstraintError) -> ConstraintError:
         (InvalidOptions("too much", field="max_new_tokens"), "max_tokens"),
         (InvalidOptions("no", field="stop"), "stop"),
         (InvalidPrompt("no"), "input"),
+        (InvalidPrompt("no", field="thinking"), "reasoning.effort"),
+        (InvalidPrompt("no", field="continue_final"), "input"),
+        (ContextLengthExceeded("no"), "input"),
+        (ThinkingBudgetCapacity("no"), "thinking.budget_tokens"),
         (InvalidGrammar("no"), "output_config.format.schema"),
         (InvalidJsonSchema("no", "/a~1b/0"), "output_config.format.schema/a~1b/0"),
         (InvalidChoice("no", 3), "output_config.format.schema/3"),
@@ -56,6 +63,11 @@ def test_places(error: Exception, param: str | None) -> None:
 
 def test_a_request_without_a_constraint_has_no_place_for_one() -> None:
     assert api_error(InvalidGrammar("no"), FieldSources()).param is None
+
+
+def test_fields_that_a_protocol_does_not_rename() -> None:
+    assert api_error(ThinkingBudgetCapacity("no"), FieldSources()).param == "thinking_budget"
+    assert api_error(InvalidPrompt("no", field="thinking"), FieldSources()).param == "messages"
 
 
 def test_both_envelopes() -> None:

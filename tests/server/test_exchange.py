@@ -252,6 +252,81 @@ def test_an_answer_that_the_server_cut_off_is_an_error(body: Any) -> None:
     serving(test, saying("part", finish_reason=FinishReason.CANCELLED))
 
 
+PATHS = {
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "hi"}]},
+    "/v1/responses": {"input": "hi"},
+    "/v1/messages": {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "marks"),
+    [
+        ("/v1/chat/completions", [b'data: {"error":{"message":', b'"code":"service_unavailable"']),
+        ("/v1/responses", [b"event: response.failed\n", b'"code":"service_unavailable"']),
+        ("/v1/messages", [b"event: error\n", b'"error_code":"service_unavailable"']),
+    ],
+)
+def test_a_stream_that_a_stopping_server_cuts_off_says_so(path: str, marks: list[bytes]) -> None:
+    """Also where the engine is busy and ends nothing."""
+
+    async def test(app: Any, engine: StagedEngine, log: Log) -> None:
+        call = AsgiCall(app, path, {"model": MODEL, "stream": True, **PATHS[path]})
+        handle = await submitted(engine)
+        handle.publish(GenerationStarted(7, 2), "part")
+        await call.until(lambda call: b"part" in call.body)
+        app.state.service.cut_off.set()
+        await call.task
+        assert handle.is_cancelled.is_set()
+        last, rest = call.body.split(b"\n\n")[-2:]
+        assert (rest, [mark for mark in marks if mark not in last]) == (b"", [])
+        assert call.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+        assert counts(app) == {"failed": 1}
+
+    serving(test)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("stage", ["prepared", "submitted", "started"])
+def test_a_stopping_server_answers_whom_it_cuts_off(path: str, stage: str) -> None:
+    go_on = threading.Event()
+
+    async def test(app: Any, engine: StagedEngine, log: Log) -> None:
+        if stage == "prepared":
+            engine.prepare_hook = lambda prompt: go_on.wait()
+        call = AsgiCall(app, path, {"model": MODEL, "stream": stage == "submitted", **PATHS[path]})
+        if stage == "prepared":
+            while not app.state.service.gate.num_inside:
+                await asyncio.sleep(0.001)
+        else:
+            handle = await submitted(engine)
+        if stage == "started":
+            handle.publish(GenerationStarted(7, 2), "part")
+        app.state.service.cut_off.set()
+        await call.task
+        go_on.set()
+        assert call.status == 503
+        assert b"service_unavailable" in call.body
+        while app.state.service.gate.num_inside:
+            await asyncio.sleep(0.001)
+        assert all(handle.is_cancelled.is_set() for handle in engine.handles)
+
+    serving(test)
+
+
+def test_a_client_that_takes_nothing_is_gone_after_a_while() -> None:
+    async def test(app: Any, engine: StagedEngine, log: Log) -> None:
+        call = AsgiCall(app, PATH, STREAM)
+        handle = await submitted(engine)
+        call.stall()
+        handle.publish(GenerationStarted(7, 2), "part")
+        await call.task
+        assert handle.is_cancelled.is_set()
+        assert counts(app) == {"cancelled": 1}
+
+    serving(test, send_seconds=0.01)
+
+
 def test_a_slow_body_is_given_up() -> None:
     async def test(app: Any, engine: StagedEngine, log: Log) -> None:
         call = AsgiCall(app, PATH)

@@ -37,7 +37,7 @@ def test_every_event_comes_once_and_in_order(seed: int) -> None:
             thread.start()
         found: list[list[str]] = [[] for _ in handles]
         ended = []
-        async for index, events in merged_batches(generations):
+        async for index, events in merged_batches(generations, asyncio.Event()):
             if events is None:
                 ended.append(index)
             else:

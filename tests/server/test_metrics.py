@@ -5,7 +5,18 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from infernix.engine.statistics import Counters
+from infernix.server.metrics import Metrics
 from support.chat_client import chat_body, post, refusal
+from support.staged_engine import StagedEngine
+
+
+def test_drafts_are_counted() -> None:
+    engine = StagedEngine(counters=Counters(num_drafted_rounds=3, num_drafted=11, num_accepted_drafts=7))
+    text = Metrics(engine, ()).text().decode()
+    found = {line.partition(" ")[0]: line.partition(" ")[2] for line in text.splitlines() if "spec_decode" in line}
+    names = ("rounds", "draft_tokens", "accepted_tokens")
+    assert [found[f"infernix_spec_decode_{name}_total"] for name in names] == ["3.0", "11.0", "7.0"]
 
 
 def samples(echo: httpx.Client) -> dict[tuple[str, ...], float]:
@@ -37,4 +48,5 @@ def test_a_constrained_answer_is_counted(echo: httpx.Client) -> None:
     assert risen("infernix_time_to_first_token_seconds_count") == 1
     assert risen("infernix_request_duration_seconds_count") == 1
     assert after["infernix_requests_running",] == 0
+    assert after["infernix_spec_decode_draft_tokens_total",] == 0, "this engine does not draft"
     assert after["infernix_requests_outstanding",] == 0

@@ -31,6 +31,7 @@ class AsgiCall:
         }
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._changed = asyncio.Condition()
+        self._is_taking = True
         self.sent: list[MutableMapping[str, Any]] = []
         if body is not None:
             self.feed(body if isinstance(body, bytes) else json.dumps(body).encode(), more=False)
@@ -44,6 +45,10 @@ class AsgiCall:
         """The client goes away."""
         self._incoming.put_nowait({"type": "http.disconnect"})
 
+    def stall(self) -> None:
+        """The client takes no more of what is sent."""
+        self._is_taking = False
+
     async def _receive(self) -> dict[str, Any]:
         message = await self._incoming.get()
         if message["type"] == "http.disconnect":
@@ -51,6 +56,8 @@ class AsgiCall:
         return message
 
     async def _send(self, message: MutableMapping[str, Any]) -> None:
+        if not self._is_taking and message["type"] == "http.response.body":
+            await asyncio.Event().wait()
         async with self._changed:
             self.sent.append(message)
             self._changed.notify_all()

@@ -106,6 +106,7 @@ class StagedEngine:
     prompts: list[Any] = field(default_factory=list)
     handles: list[StagedHandle] = field(default_factory=list)
     prepare_hook: Callable[[Any], None] = lambda prompt: None
+    counters: Counters = field(default_factory=Counters)
 
     def prepare(self, prompt: Any) -> Any:
         self.prepare_hook(prompt)
@@ -122,7 +123,7 @@ class StagedEngine:
         return handle
 
     def statistics(self) -> EngineStatistics:
-        return EngineStatistics(0, 0, 0, len(self.handles), 0, 0, 100, 100, Counters())
+        return EngineStatistics(0, 0, 0, len(self.handles), 0, 0, 100, 100, self.counters)
 
 
 def saying(*events: GenerationEvent | str, error: Exception | None = None, **fields: Any) -> Callable[[Any], None]:

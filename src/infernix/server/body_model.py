@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, GetPydanticSchema, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    GetPydanticSchema,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from infernix.server.api_error import ApiError, invalid
@@ -37,8 +44,22 @@ def _any_schema(_schema: CoreSchema, _handler: GetJsonSchemaHandler) -> dict[str
     return {"type": ["object", "boolean"]}
 
 
+def _failing_fast(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    return cast(CoreSchema, {**handler(source), "fail_fast": True})
+
+
+ItemT = TypeVar("ItemT")
+
+Items = Annotated[list[ItemT], GetPydanticSchema(_failing_fast)]
+"""A list, of whose wrong items only the first is told: a report on each of a million would take gigabytes."""
+
 RawJsonField = Annotated[RawJson, GetPydanticSchema(_raw_schema)]
 """A JSON Schema, as the text that the client sent; the body's raw paths must lead to it."""
+
+
+def schema_text(schema: RawJson | None) -> str | None:
+    """The schema as it was sent; None where there is none, also where null, which stays a text too, stands for it."""
+    return None if schema is None or schema.text == "null" else schema.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from infernix.options import OutputConstraint
 from infernix.server.api_error import invalid
-from infernix.server.body_model import Body, IdleField, RawJsonField, never
+from infernix.server.body_model import Body, IdleField, Items, RawJsonField, never
 from infernix.server.json_body import RawJson
 from infernix.tools import ToolEnforcement
 
@@ -25,7 +25,7 @@ class StructuredOutputs(Body):
 
     grammar: str | None = None
     regex: str | None = None
-    choice: list[str] | None = None
+    choice: Items[str] | None = None
 
 
 class NamedSchema(Body):

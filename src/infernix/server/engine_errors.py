@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from infernix.errors import (
     ConstraintError,
     ConstraintSource,
+    ContextLengthExceeded,
     EngineUnavailable,
     InfernixError,
     InvalidChoice,
@@ -17,6 +18,7 @@ from infernix.errors import (
     Overloaded,
     QueueTimeout,
     RequestError,
+    ThinkingBudgetCapacity,
 )
 from infernix.server.api_error import ApiError, ErrorKind
 
@@ -33,6 +35,7 @@ class FieldSources:
     tool_choice_field   the field of the choice among the tools
     options          for each engine option the field that sets it
     prompt           the field of the conversation
+    thinking         the field that asks for thinking or for none
     """
 
     constraint: str | None = None
@@ -41,6 +44,7 @@ class FieldSources:
     tool_choice_field: str = "tool_choice"
     options: Mapping[str, str] = field(default_factory=dict)
     prompt: str = "messages"
+    thinking: str | None = None
 
 
 def api_error(error: Exception, sources: FieldSources) -> ApiError:
@@ -69,7 +73,11 @@ def _param(error: RequestError, sources: FieldSources) -> str | None:
         return sources.options.get(error.field, error.field)
     if isinstance(error, ConstraintError):
         return _constraint_param(error, sources)
-    if isinstance(error, InvalidPrompt):
+    if isinstance(error, ThinkingBudgetCapacity):
+        return sources.options.get("thinking_budget", "thinking_budget")
+    if isinstance(error, InvalidPrompt) and error.field == "thinking" and sources.thinking is not None:
+        return sources.thinking
+    if isinstance(error, InvalidPrompt | ContextLengthExceeded):
         return sources.prompt
     return None
 

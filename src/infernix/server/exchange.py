@@ -20,7 +20,7 @@ from infernix.options import RequestOptions
 from infernix.results import FinishReason, GenerationEvent, GenerationResult, GenerationStarted
 from infernix.server.api_error import ApiError, ErrorKind
 from infernix.server.engine_errors import FieldSources, api_error
-from infernix.server.generation import Generation, merged_batches
+from infernix.server.generation import Generation, cut_off_error, merged_batches
 from infernix.server.metrics import Outcome
 from infernix.server.served_engine import ServedHandle
 from infernix.server.service import Service
@@ -134,7 +134,7 @@ class _Exchange:
 
     async def answer(self, request: Request, data: bytes) -> Response:
         """The response, or the ApiError that comes in its place."""
-        watch = asyncio.ensure_future(_disconnection(request))
+        watch = asyncio.ensure_future(_interruption(request, self._service.cut_off))
         try:
             submitted = await _unless(watch, self._submit(data))
             generations = [Generation(handle) for handle in submitted.handles]
@@ -142,13 +142,19 @@ class _Exchange:
                 if submitted.call.is_streamed:
                     events = self._stream(submitted.call, generations)
                     first = await _unless(watch, anext(events))
-                    return EventStream(first, events, keep_alive_seconds=self._service.settings.keep_alive_seconds)
+                    return self._event_stream(first, events)
                 return await _unless(watch, self._whole(submitted.call, generations))
             except BaseException:
                 submitted.close()
                 raise
         finally:
             watch.cancel()
+
+    def _event_stream(self, first: bytes, events: AsyncGenerator[bytes, None]) -> EventStream:
+        settings = self._service.settings
+        return EventStream(
+            first, events, keep_alive_seconds=settings.keep_alive_seconds, send_seconds=settings.send_seconds
+        )
 
     async def _submit(self, data: bytes) -> _Submitted:
         service, facts = self._service, self._facts
@@ -172,7 +178,7 @@ class _Exchange:
 
     async def _whole(self, call: Call, generations: Sequence[Generation]) -> Response:
         published: list[list[GenerationEvent]] = [[] for _ in generations]
-        async for index, events in merged_batches(generations):
+        async for index, events in merged_batches(generations, self._service.cut_off):
             published[index] += events or ()
         try:
             results = [_finished(generation) for generation in generations]
@@ -189,7 +195,7 @@ class _Exchange:
         has_begun = False
         try:
             try:
-                async for index, events in merged_batches(generations):
+                async for index, events in merged_batches(generations, self._service.cut_off):
                     if events is None:
                         results[index] = _finished(generations[index])
                         pieces = writer.finished(index, results[index])
@@ -283,19 +289,32 @@ def _outcome_of(error: BaseException | None) -> Outcome:
     return Outcome.FAILED if isinstance(error, Exception) else Outcome.CANCELLED
 
 
-async def _disconnection(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+async def _interruption(request: Request, cut_off: asyncio.Event) -> ApiError:
+    """Why nobody waits for the answer any more: the client is gone, or the server stops."""
+
+    async def disconnection() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = [asyncio.ensure_future(disconnection()), asyncio.ensure_future(cut_off.wait())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+    if cut_off.is_set():
+        return cut_off_error()
+    return ApiError(ErrorKind.CLIENT_GONE, "the client is gone", code="client_disconnected")
 
 
-async def _unless(watch: asyncio.Future[None], work: Awaitable[ResultT]) -> ResultT:
-    """The result of `work`, which is cancelled where the client goes away first."""
+async def _unless(watch: asyncio.Future[ApiError], work: Awaitable[ResultT]) -> ResultT:
+    """The result of `work`, which is cancelled where the error that `watch` waits for comes first."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait((watch, task), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise ApiError(ErrorKind.CLIENT_GONE, "the client is gone", code="client_disconnected")
+        raise watch.result()
     finally:
         if not task.done():
             task.cancel()

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 from infernix.results import GenerationEvent, GenerationResult
+from infernix.server.api_error import ApiError, ErrorKind
 from infernix.server.served_engine import ServedHandle
 
 
@@ -47,11 +48,23 @@ class Generation:
         self._handle.close()
 
 
+def cut_off_error() -> ApiError:
+    """What is said where a stopping server does not wait for the answer any longer."""
+    return ApiError(ErrorKind.UNAVAILABLE, "the server is stopping", code="service_unavailable")
+
+
 async def merged_batches(
-    generations: Sequence[Generation],
+    generations: Sequence[Generation], cut_off: asyncio.Event
 ) -> AsyncIterator[tuple[int, Sequence[GenerationEvent] | None]]:
-    """The events of several requests as they come, with the number of theirs; None once where a request has ended."""
-    arrived: asyncio.Queue[tuple[int, Sequence[GenerationEvent] | None]] = asyncio.Queue()
+    """The events of several requests as they come, with the number of theirs; None once where a request has ended.
+
+    Raises ApiError when `cut_off` is set, whatever the engine is busy with.
+    """
+    arrived: asyncio.Queue[tuple[int, Sequence[GenerationEvent] | None] | None] = asyncio.Queue()
+
+    async def give_up() -> None:
+        await cut_off.wait()
+        arrived.put_nowait(None)
 
     async def forward(index: int) -> None:
         async for events in generations[index].batches():
@@ -59,10 +72,14 @@ async def merged_batches(
         arrived.put_nowait((index, None))
 
     tasks = [asyncio.create_task(forward(index)) for index in range(len(generations))]
+    tasks.append(asyncio.create_task(give_up()))
     try:
-        num_open = len(tasks)
+        num_open = len(generations)
         while num_open:
-            index, events = await arrived.get()
+            found = await arrived.get()
+            if found is None:
+                raise cut_off_error()
+            index, events = found
             num_open -= events is None
             yield index, events
     finally:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,6 +16,8 @@ from infernix.errors import InvalidOptions
 from infernix.server.settings import ServerSettings
 
 _BACKLOG = 512
+# What answers get to say that they were cut off.
+_FAREWELL_SECONDS = 2
 
 
 class HttpServer:
@@ -30,9 +33,9 @@ class HttpServer:
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
+            timeout_graceful_shutdown=math.ceil(settings.shutdown_seconds) + _FAREWELL_SECONDS,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, settings.shutdown_seconds, app.state.service.cut_off.set)
         self._listener = listener
 
     def run(self) -> None:
@@ -67,7 +70,21 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Without the signal handling of its own, which ends the process before the engine is closed."""
+    """Without the signal handling of its own, which ends the process before the engine is closed; and with an end that
+    answers are told of before their connections are closed.
+    """
+
+    def __init__(self, config: uvicorn.Config, shutdown_seconds: float, cut_off: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._shutdown_seconds = shutdown_seconds
+        self._cut_off = cut_off
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        timer = asyncio.get_running_loop().call_later(self._shutdown_seconds, self._cut_off)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            timer.cancel()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -80,11 +97,15 @@ def listen(host: str, port: int) -> socket.socket:
         raise InvalidOptions(f"{port} is outside 0..65535", field="port")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         raise InvalidOptions(
             f"cannot listen at {host}, port {port}: {error.strerror or error}", field="host"
         ) from error
+    # Connections inherit it. asyncio does not know this socket for TCP and leaves it out, and then the second of two
+    # small writes waits for the client's delayed acknowledgement: 40 ms for most answers and many tokens of a stream.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def address_of(listener: socket.socket) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 import time
@@ -28,6 +29,7 @@ class Service:
 
     `gate` and `workers` are for generation, `count_gate` and `count_workers` for counting tokens, which must not wait
     for compilations. `responses` are kept for `GET /v1/responses/{id}` and for the requests that follow them.
+    `cut_off` is set when a stopping server waits for answers no longer.
     """
 
     engine: ServedEngine
@@ -41,6 +43,7 @@ class Service:
     count_gate: Gate
     count_workers: Workers
     responses: ResponseStore
+    cut_off: asyncio.Event
 
     @classmethod
     def of(
@@ -59,6 +62,7 @@ class Service:
             count_gate=Gate(_MAX_WAITING_COUNTS),
             count_workers=Workers(_COUNTING_THREADS, "infernix-count"),
             responses=ResponseStore(settings.max_stored_responses, settings.max_stored_bytes),
+            cut_off=asyncio.Event(),
         )
 
     def new_seed(self) -> int:

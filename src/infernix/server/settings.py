@@ -25,6 +25,7 @@ class ServerSettings:
     max_stored_responses     responses that are kept to be asked for again and continued
     max_stored_bytes     of them together
     keep_alive_seconds   silence in a stream after which a comment is sent
+    send_seconds         how long a client may take none of a stream before it counts as gone
     shutdown_seconds     how long a stopping server lets answers finish before it cancels them
     cors_origins         origins of web pages that may call, none by default
     seed                 for requests that name none; None: a fresh one each
@@ -39,6 +40,7 @@ class ServerSettings:
     max_stored_responses: int = 1000
     max_stored_bytes: int = 64 << 20
     keep_alive_seconds: float = 5.0
+    send_seconds: float = 60.0
     shutdown_seconds: float = 10.0
     cors_origins: tuple[str, ...] = ()
     seed: int | None = None
@@ -53,6 +55,6 @@ class ServerSettings:
                 raise InvalidOptions("expected a positive number", field=name)
         if self.seed is not None and not 0 <= self.seed < 2**64:
             raise InvalidOptions("expected 0..2**64-1", field="seed")
-        for name in ("body_timeout_seconds", "keep_alive_seconds", "shutdown_seconds"):
+        for name in ("body_timeout_seconds", "keep_alive_seconds", "send_seconds", "shutdown_seconds"):
             if not 0 < getattr(self, name) <= 86400:
                 raise InvalidOptions("expected seconds, more than 0 and at most a day", field=name)

@@ -65,17 +65,21 @@ class JsonResponse(Response):
 class EventStream(Response):
     """A response whose events come one by one: `first`, and then all of `events`.
 
-    `events`, which has given its first, is closed at the end and when the client is gone, even while it waits.
+    `events`, which has given its first, is closed at the end and when the client is gone, even while it waits. A client
+    that takes nothing for `send_seconds` is gone too.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, first: bytes, events: AsyncGenerator[bytes, None], *, keep_alive_seconds: float) -> None:
+    def __init__(
+        self, first: bytes, events: AsyncGenerator[bytes, None], *, keep_alive_seconds: float, send_seconds: float
+    ) -> None:
         super().__init__(headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._first = first
         self._events = events
         self._keep_alive_seconds = keep_alive_seconds
+        self._send_seconds = send_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends until the events end or the client is gone."""
@@ -85,7 +89,7 @@ class EventStream(Response):
             await asyncio.wait((sending, listening), return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 sending.result()
-        except OSError:  # the client went away in the middle of an event
+        except OSError:  # the client went away in the middle of an event, or takes none: TimeoutError is an OSError
             pass
         finally:
             for task in (sending, listening):
@@ -99,7 +103,8 @@ class EventStream(Response):
         waiting: asyncio.Future[bytes | None] | None = None
         try:
             while chunk is not None:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                async with asyncio.timeout(self._send_seconds):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 if waiting is None:
                     waiting = asyncio.ensure_future(anext(self._events, None))
                 await asyncio.wait((waiting,), timeout=self._keep_alive_seconds)

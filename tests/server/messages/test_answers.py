@@ -94,7 +94,7 @@ def test_a_thinking_budget_ends_the_thinking(echo: httpx.Client) -> None:
     enabled = {"type": "enabled", "budget_tokens": 1024}
     body = messages_body("x" * 20 + "</think>\n\nok", max_tokens=1100, thinking=enabled)
     assert ask(echo, body)["content"][0]["thinking"] == "x" * 20
-    assert refusal(echo, {**body, "max_tokens": 1030}).startswith("1030 new tokens have no room")
+    assert refusal(echo, {**body, "max_tokens": 1030}).startswith("thinking.budget_tokens: 1030 new tokens")
 
 
 def test_a_model_that_cannot_think(warmed_kernels: None) -> None:

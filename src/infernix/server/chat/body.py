@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from infernix.server.body_model import Body, IdleField, any_object, any_text, never, only
+from infernix.server.body_model import Body, IdleField, Items, any_object, any_text, never, only
 from infernix.server.chat.message_fields import MessageField
 from infernix.server.chat.tool_fields import ToolChoiceField, ToolField
 from infernix.server.constraint_fields import (
@@ -109,7 +109,7 @@ def _shape(value: object) -> str:
 
 
 StopField = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[str], Field(max_length=MAX_STOP_STRINGS), Tag("<parts>")],
+    Annotated[str, Tag("<text>")] | Annotated[Items[str], Field(max_length=MAX_STOP_STRINGS), Tag("<parts>")],
     Discriminator(_shape),
 ]
 Penalty = Annotated[float, Field(ge=-2.0, le=2.0)]
@@ -120,7 +120,7 @@ class ChatBody(Body):
     """`POST /v1/chat/completions`."""
 
     model: str
-    messages: Annotated[list[MessageField], Field(min_length=1)]
+    messages: Annotated[Items[MessageField], Field(min_length=1)]
     max_completion_tokens: TokenCount | None = None
     max_tokens: TokenCount | None = None
     n: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None = None
@@ -140,7 +140,7 @@ class ChatBody(Body):
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
 
-    tools: list[ToolField] | None = None
+    tools: Items[ToolField] | None = None
     tool_choice: ToolChoiceField | None = None
     parallel_tool_calls: bool | None = None
     tool_constraints: ToolConstraintsField = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from infernix.server.body_model import Body
+from infernix.server.body_model import Body, Items
 
 
 class TextPart(Body):
@@ -33,7 +33,7 @@ def _part_type(value: object) -> str:
 
 
 Content = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[TextPart], Tag("<parts>")],
+    Annotated[str, Tag("<text>")] | Annotated[Items[TextPart], Tag("<parts>")],
     Discriminator(_shape),
 ]
 AssistantPart = Annotated[
@@ -41,7 +41,7 @@ AssistantPart = Annotated[
     Discriminator(_part_type),
 ]
 AssistantContent = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[AssistantPart], Tag("<parts>")],
+    Annotated[str, Tag("<text>")] | Annotated[Items[AssistantPart], Tag("<parts>")],
     Discriminator(_shape),
 ]
 CallId = Annotated[str, Field(min_length=1, max_length=256)]
@@ -115,7 +115,7 @@ class AssistantMessage(Body):
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
-    tool_calls: list[ToolCallField] | None = None
+    tool_calls: Items[ToolCallField] | None = None
     name: None = None
     audio: None = None
     function_call: None = None

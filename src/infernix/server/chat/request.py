@@ -60,17 +60,19 @@ def read_call(service: Service, data: bytes, request_id: str) -> ChatCall:
     if body.stream_options is not None and not body.stream:
         raise invalid("only a stream has options", "stream_options", "invalid_value")
     tools = declared_tools(body.tools or ())
+    thinking, thinking_field = _thinking(body)
     constraint = one_constraint(_format_constraint(body), structured_constraint(body.structured_outputs))
     sources = FieldSources(
         constraint=None if constraint is None else constraint.field,
         tools=tools.places,
         options={"max_new_tokens": "max_tokens" if body.max_completion_tokens is None else "max_completion_tokens"},
+        thinking=thinking_field,
     )
     try:
         prompt = ChatPrompt(
             conversation(body.messages),
             tools.definitions,
-            thinking=_thinking(body),
+            thinking=thinking,
             continue_final=body.messages[-1].role == "assistant",
         )
         choice = tool_choice(
@@ -96,8 +98,10 @@ def _format_constraint(body: ChatBody) -> SourcedConstraint | None:
     return None
 
 
-def _thinking(body: ChatBody) -> bool | None:
-    """Three fields switch it; those that are there must agree. Every effort but none is thinking."""
+def _thinking(body: ChatBody) -> tuple[bool | None, str | None]:
+    """Whether to think, and the field that says so. Three fields do; those that are there must agree. Every effort but
+    none is thinking.
+    """
     kwargs = body.chat_template_kwargs
     asked = {
         "reasoning_effort": None if body.reasoning_effort is None else body.reasoning_effort != "none",
@@ -107,7 +111,9 @@ def _thinking(body: ChatBody) -> bool | None:
     given = {name: value for name, value in asked.items() if value is not None}
     if len(set(given.values())) > 1:
         raise invalid(f"{' and '.join(given)} contradict each other", next(iter(given)), "invalid_value")
-    return next(iter(given.values()), None)
+    for field, value in given.items():
+        return value, field
+    return None, None
 
 
 def _options(

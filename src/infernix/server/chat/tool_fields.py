@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Tag
 
-from infernix.server.body_model import Body, RawJsonField
+from infernix.server.body_model import Body, Items, RawJsonField, schema_text
 
 
 class FunctionTool(Body):
@@ -16,6 +16,11 @@ class FunctionTool(Body):
     description: str | None = None
     parameters: RawJsonField | None = None
     strict: bool | None = None
+
+    @property
+    def schema_text(self) -> str | None:
+        """The schema of the arguments as it was sent; None where there is none, which clients also write as null."""
+        return schema_text(self.parameters)
 
 
 class CustomFormat(Body):
@@ -94,7 +99,7 @@ class AllowedTools(Body):
     """The tools that may be called, and whether one must be."""
 
     mode: Literal["auto", "required"]
-    tools: list[AllowedTool]
+    tools: Items[AllowedTool]
 
 
 class AllowedChoice(Body):
@@ -103,7 +108,7 @@ class AllowedChoice(Body):
     type: Literal["allowed_tools"]
     allowed_tools: AllowedTools | None = None
     mode: Literal["auto", "required"] | None = None
-    tools: list[AllowedTool] | None = None
+    tools: Items[AllowedTool] | None = None
 
 
 _CHOICE_TAGS = {"function": "<function>", "custom": "<custom>", "allowed_tools": "<allowed>"}

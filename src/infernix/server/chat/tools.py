@@ -31,11 +31,14 @@ _CUSTOM_PARAMETERS = json.dumps(
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTools:
-    """The tools of a request; `places` has the path of each declaration, `custom_names` the tools that take a text."""
+    """The tools of a request; `places` has the path of each declaration, `custom_names` the tools that take a text and
+    `function_names` the others.
+    """
 
     definitions: tuple[ToolDefinition, ...] = ()
     places: tuple[str, ...] = ()
     custom_names: frozenset[str] = frozenset()
+    function_names: frozenset[str] = frozenset()
 
 
 def declared_tools(tools: Sequence[ToolField]) -> DeclaredTools:
@@ -45,6 +48,7 @@ def declared_tools(tools: Sequence[ToolField]) -> DeclaredTools:
         tuple(definitions),
         tuple(f"tools/{index}/{tool.type}" for index, tool in enumerate(tools)),
         frozenset(tool.custom.name for tool in tools if not isinstance(tool, FunctionToolField)),
+        frozenset(tool.function.name for tool in tools if isinstance(tool, FunctionToolField)),
     )
 
 
@@ -53,8 +57,8 @@ def _definition(index: int, tool: ToolField) -> ToolDefinition:
         if not isinstance(tool, FunctionToolField):
             return ToolDefinition(tool.custom.name, tool.custom.description or "", _CUSTOM_PARAMETERS, strict=True)
         function = tool.function
-        parameters = "{}" if function.parameters is None else function.parameters.text
-        return ToolDefinition(function.name, function.description or "", parameters, function.strict or False)
+        schema = function.schema_text or "{}"
+        return ToolDefinition(function.name, function.description or "", schema, function.strict or False)
     except InvalidToolConstraint as error:
         raise invalid(error.message, f"tools[{index}].{tool.type}", error.code) from error
 
@@ -104,8 +108,7 @@ def _entry_name(entry: AllowedTool, place: str) -> str:
 
 
 def _check_declared(name: str, tools: DeclaredTools, *, is_custom: bool, place: str) -> None:
-    is_declared = any(tool.name == name for tool in tools.definitions)
-    if not is_declared or (name in tools.custom_names) != is_custom:
+    if name not in (tools.custom_names if is_custom else tools.function_names):
         kind = "custom tool" if is_custom else "function"
         raise _unknown_tool(f"no {kind} {name[:40]!r} is declared", place)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from infernix.server.body_model import Body, RawJsonField
+from infernix.server.body_model import Body, Items, RawJsonField
 from infernix.server.json_body import RawJson
 
 
@@ -83,7 +83,7 @@ def _checked_text_type(value: object) -> object:
 
 TextContent = Annotated[
     Annotated[str, Tag("<text>")]
-    | Annotated[list[Annotated[TextBlock, BeforeValidator(_checked_text_type)]], Tag("<blocks>")],
+    | Annotated[Items[Annotated[TextBlock, BeforeValidator(_checked_text_type)]], Tag("<blocks>")],
     Discriminator(_shape),
 ]
 
@@ -143,7 +143,7 @@ class UserMessage(Body):
 
     role: Literal["user"]
     content: Annotated[
-        Annotated[str, Tag("<text>")] | Annotated[list[UserBlock], Field(min_length=1), Tag("<blocks>")],
+        Annotated[str, Tag("<text>")] | Annotated[Items[UserBlock], Field(min_length=1), Tag("<blocks>")],
         Discriminator(_shape),
     ]
 
@@ -153,7 +153,7 @@ class AssistantMessage(Body):
 
     role: Literal["assistant"]
     content: Annotated[
-        Annotated[str, Tag("<text>")] | Annotated[list[AssistantBlock], Tag("<blocks>")], Discriminator(_shape)
+        Annotated[str, Tag("<text>")] | Annotated[Items[AssistantBlock], Tag("<blocks>")], Discriminator(_shape)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from infernix.server.body_model import Body, IdleField, any_object, any_text, never, only
+from infernix.server.body_model import Body, IdleField, Items, any_object, any_text, never, only
 from infernix.server.constraint_fields import StructuredOutputs, ToolConstraintsField, refused_constraint_fields
 from infernix.server.messages.block_fields import MessageField, RawObjectField, TextContent
 from infernix.server.messages.tool_fields import DeclaredTool, ToolChoiceField
@@ -114,9 +114,9 @@ class CountBody(Body):
     """`POST /v1/messages/count_tokens`. What does not change the prompt is checked for its form only."""
 
     model: Annotated[str, Field(min_length=1, max_length=256)]
-    messages: Annotated[list[MessageField], Field(min_length=1)]
+    messages: Annotated[Items[MessageField], Field(min_length=1)]
     system: TextContent | None = None
-    tools: list[DeclaredTool] | None = None
+    tools: Items[DeclaredTool] | None = None
     tool_choice: ToolChoiceField | None = None
     tool_constraints: ToolConstraintsField = None
     thinking: ThinkingField | None = None
@@ -129,7 +129,7 @@ class MessagesBody(CountBody):
 
     max_tokens: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     stream: bool | None = None
-    stop_sequences: list[str] | None = None
+    stop_sequences: Items[str] | None = None
     temperature: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     top_p: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     top_k: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None

@@ -93,6 +93,7 @@ def _sources(body: CountBody, constraint: SourcedConstraint | None) -> FieldSour
         tools=tuple(f"tools/{index}" for index in range(len(body.tools or ()))),
         tool_parameters="input_schema",
         options=_OPTION_FIELDS,
+        thinking="thinking",
     )
 
 

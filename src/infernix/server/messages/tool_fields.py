@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Discriminator, Tag
 from pydantic_core import PydanticCustomError
 
-from infernix.server.body_model import Body
+from infernix.server.body_model import Body, Items
 from infernix.server.messages.block_fields import CacheControl, RawObjectField
 
 
@@ -18,13 +18,13 @@ class ToolField(Body):
     name: str
     description: str | None = None
     input_schema: RawObjectField
-    input_examples: list[RawObjectField] | None = None
+    input_examples: Items[RawObjectField] | None = None
     strict: bool | None = None
     cache_control: CacheControl | None = None
     # Arguments are always streamed as they are generated.
     eager_input_streaming: bool | None = None
     defer_loading: Literal[False] | None = None
-    allowed_callers: list[Literal["direct"]] | None = None
+    allowed_callers: Items[Literal["direct"]] | None = None
 
 
 def _checked_type(value: object) -> object:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from infernix.server.body_model import Body, IdleField, any_object, any_text, never, only
+from infernix.server.body_model import Body, IdleField, Items, any_object, any_text, never, only
 from infernix.server.constraint_fields import (
     NamedSchema,
     StructuredOutputs,
@@ -150,7 +150,7 @@ def _shape(value: object) -> str:
 
 
 InputField = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[ItemField], Tag("<items>")],
+    Annotated[str, Tag("<text>")] | Annotated[Items[ItemField], Tag("<items>")],
     Discriminator(_shape),
 ]
 Penalty = Annotated[float, Field(ge=-2.0, le=2.0)]
@@ -173,7 +173,7 @@ class PromptBody(Body):
     text: TextOptions | None = None
     structured_outputs: StructuredOutputs | None = None
 
-    tools: list[ToolField] | None = None
+    tools: Items[ToolField] | None = None
     tool_choice: ToolChoiceField | None = None
     parallel_tool_calls: bool | None = None
     tool_constraints: ToolConstraintsField = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from infernix.server.body_model import Body
+from infernix.server.body_model import Body, Items
 
 ItemId = Annotated[str, Field(min_length=1, max_length=256)]
 StatusField = Literal["in_progress", "completed", "incomplete"] | None
@@ -63,7 +63,7 @@ def _part_type(value: object) -> str | None:
 
 
 InputContent = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[InputText], Tag("<parts>")],
+    Annotated[str, Tag("<text>")] | Annotated[Items[InputText], Tag("<parts>")],
     Discriminator(_shape),
 ]
 AnswerPart = Annotated[
@@ -77,7 +77,7 @@ AnswerPart = Annotated[
     ),
 ]
 AnswerContent = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[AnswerPart], Tag("<parts>")],
+    Annotated[str, Tag("<text>")] | Annotated[Items[AnswerPart], Tag("<parts>")],
     Discriminator(_shape),
 ]
 
@@ -141,8 +141,8 @@ class Reasoning(Body):
     """What was thought before the answer or the calls that follow; the summary counts where there is no content."""
 
     type: Literal["reasoning"]
-    summary: list[SummaryText] | None = None
-    content: list[ReasoningText] | None = None
+    summary: Items[SummaryText] | None = None
+    content: Items[ReasoningText] | None = None
     id: ItemId | None = None
     status: StatusField = None
     encrypted_content: None = None

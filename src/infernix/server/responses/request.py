@@ -91,6 +91,7 @@ def read_call(service: Service, data: bytes, request_id: str) -> ResponsesCall:
         tools=tools.places,
         options={"max_new_tokens": "max_output_tokens"},
         prompt="input",
+        thinking=_thinking_field(body),
     )
     try:
         prompt = _prompt(body, history, tools)
@@ -124,7 +125,7 @@ def read_count(service: Service, data: bytes) -> tuple[ChatPrompt, FieldSources]
     tools = declared_tools(body.tools or ())
     tool_choice(body.tool_choice, tools, parallel=True, enforcement=tool_enforcement(body.tool_constraints))
     prompt = _prompt(body, _history(service, body, ""), tools)
-    return prompt, FieldSources(tools=tools.places, prompt="input")
+    return prompt, FieldSources(tools=tools.places, prompt="input", thinking=_thinking_field(body))
 
 
 def _history(service: Service, body: PromptBody, key: str) -> History:
@@ -154,6 +155,10 @@ def _thinking(body: PromptBody) -> bool | None:
     if by_effort is not body.enable_thinking:
         raise invalid("reasoning.effort and enable_thinking contradict each other", "enable_thinking", "invalid_value")
     return by_effort
+
+
+def _thinking_field(body: PromptBody) -> str:
+    return "reasoning.effort" if body.enable_thinking is None else "enable_thinking"
 
 
 def _options(

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from infernix.server.body_model import Body, RawJsonField
+from infernix.server.body_model import Body, Items, RawJsonField, schema_text
 
-Callers = Annotated[list[Literal["direct"]], Field(min_length=1)]
+Callers = Annotated[Items[Literal["direct"]], Field(min_length=1)]
 
 
 class FunctionTool(Body):
@@ -28,7 +28,7 @@ class FunctionTool(Body):
     @property
     def schema_text(self) -> str | None:
         """The schema of the arguments as it was sent; None where there is none, which clients also write as null."""
-        return None if self.parameters is None or self.parameters.text == "null" else self.parameters.text
+        return schema_text(self.parameters)
 
 
 def _check_function(value: object) -> object:
@@ -43,7 +43,7 @@ class NamespaceTool(Body):
     type: Literal["namespace"]
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
-    tools: Annotated[list[Annotated[FunctionTool, BeforeValidator(_check_function)]], Field(min_length=1)]
+    tools: Annotated[Items[Annotated[FunctionTool, BeforeValidator(_check_function)]], Field(min_length=1)]
 
 
 _TOOL_TAGS = {"function": "<function>", "namespace": "<namespace>"}
@@ -77,7 +77,7 @@ class AllowedChoice(Body):
 
     type: Literal["allowed_tools"]
     mode: Literal["auto", "required"]
-    tools: list[FunctionChoice]
+    tools: Items[FunctionChoice]
 
 
 _CHOICE_TAGS = {"function": "<function>", "allowed_tools": "<allowed>"}
