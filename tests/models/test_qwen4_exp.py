@@ -303,3 +303,6 @@ def test_what_transformers_refuses_is_located(directory: Path) -> None:
     weights = WeightFiles(directory, dtype=torch.float32, device=torch.device("cpu"))
     with pytest.raises(ModelLoadError, match=r"config\.json: transformers refuses the config: .*num_experts_per_tok"):
         build_model(config, weights)
+    config = read_qwen4_exp_config(SIZES | {"vocab_size": 1 << 62}, directory / "config.json")
+    with pytest.raises(ModelLoadError, match=r"config\.json: transformers cannot lay the network out: "):
+        build_model(config, weights)

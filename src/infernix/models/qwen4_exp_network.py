@@ -57,8 +57,13 @@ def build_network(config: Qwen4ExpConfig, weights: WeightFiles) -> Any:
         wanted = weights.matrix_format.value
         raise ModelLoadError(f"{config.source}: dtype {wanted!r} is not supported for this network on a CPU")
     modeling = load_library("modeling_qwen4_exp")
-    with torch.device("meta"):
-        network = modeling.Qwen4ExpForCausalLM(library_config(config))
+    settings = library_config(config)
+    try:
+        with torch.device("meta"):
+            network = modeling.Qwen4ExpForCausalLM(settings)
+    except Exception as error:  # such as sizes that no tensor has
+        reason = str(error).splitlines()[0]
+        raise ModelLoadError(f"{config.source}: transformers cannot lay the network out: {reason}") from error
     read_checked(weights, lambda reader: _read_network(reader, network, config))
     network.model.rotary_emb = modeling.Qwen4ExpTextRotaryEmbedding(network.config).to(weights.device)
     for layer in config.ngrams.layers if config.ngrams else ():
