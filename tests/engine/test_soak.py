@@ -9,10 +9,10 @@ def test_memory_stays_flat() -> None:
     """A request that left half a kilobyte behind would be seen."""
     soak = Soak(seed=1)
     soak.run(200)
-    assert growth_of_memory(soak, 150) < 75 * 1024
+    assert growth_of_memory(soak, 100) < 50 * 1024
     counters = soak.core.statistics().counters
-    assert sum(counters.requests.values()) == 450
-    assert counters.num_pauses > 50
+    assert sum(counters.requests.values()) == 350
+    assert counters.num_pauses > 20
     assert counters.num_snapshot_restores > 0
     assert counters.num_replay_restores > 0
     assert counters.num_reused_prompt_tokens > 500

@@ -11,6 +11,7 @@ from typing import Any
 
 from infernix.engine.request import Request
 from infernix.engine.request_log import RequestLog
+from infernix.engine.settlement import observation_of
 from infernix.engine.statistics import ConstraintOutcome, Counters, PauseRoute, Rejection, RequestOutcome
 from infernix.errors import (
     ConstraintDeadEnd,
@@ -196,7 +197,7 @@ class Recorder:
         """A request that was taken ended with an error."""
         observation: ConstraintObservation | None = None
         with suppress(Exception):  # what is wrong with the request may be its matcher
-            observation = request.session.observe_constraint()
+            observation = observation_of(request)
         with self._lock:
             self._counters.requests[_first(_OUTCOME_OF_ERROR, error)] += 1
             self._count_tokens(request, request.session.num_tokens)

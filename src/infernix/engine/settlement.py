@@ -9,6 +9,7 @@ from infernix.engine.request import Request
 from infernix.errors import ConstraintDeadEnd, InfernixError, InternalError, NonFiniteLogits
 from infernix.ops.acceptance import RowFailure
 from infernix.results import (
+    ConstraintObservation,
     FinishReason,
     GenerationResult,
     GenerationTimings,
@@ -22,15 +23,12 @@ _EXCERPT_CHARACTERS = 40
 def result_of(request: Request, reason: FinishReason, now: float, *, drafts: bool = False) -> GenerationResult:
     """The result of a request whose output has ended; `now` is the engine's clock, `drafts` whether it makes any."""
     session, counts = request.session, request.counts
-    observation = session.observe_constraint()
-    if observation is not None:
-        observation = replace(observation, mask_upload_bytes=counts.mask_upload_bytes)
     return GenerationResult(
         text=session.text,
         token_ids=session.token_ids,
         num_prompt_tokens=len(request.prepared.prompt),
         finish_reason=reason,
-        constraint=observation,
+        constraint=observation_of(request),
         timings=_timings(request, now),
         reasoning=session.reasoning,
         tool_calls=session.tool_calls,
@@ -50,6 +48,12 @@ def result_of(request: Request, reason: FinishReason, now: float, *, drafts: boo
         request_id=request.number,
         speculation=_speculation(request) if drafts else None,
     )
+
+
+def observation_of(request: Request) -> ConstraintObservation | None:
+    """What is known of a request's constraint at its committed output; None where there is none."""
+    observation = request.session.observe_constraint()
+    return None if observation is None else replace(observation, mask_upload_bytes=request.counts.mask_upload_bytes)
 
 
 def _speculation(request: Request) -> SpeculativeStatistics:

@@ -80,7 +80,7 @@ def growth_of_memory(soak: Soak, num_requests: int) -> int:
     """Bytes that Python holds more after so many requests than before them."""
     tracemalloc.start()
     try:
-        soak.run(100)
+        soak.run(50)
         gc.collect()
         before, _ = tracemalloc.get_traced_memory()
         soak.run(num_requests)
