@@ -130,7 +130,7 @@ def test_a_counted_string_takes_the_same_memory_wherever_its_bound_is() -> None:
 
 
 def test_rows_are_kept_by_content_and_dropped_by_age() -> None:
-    row_bytes = 8 + 4096  # with the padding that places a row in memory
+    row_bytes = 8 + 4096 + 300  # with the padding that places a row in memory, and the short form
     store = RowStore(num_mask_words=2, max_bytes=row_bytes * 4)
     rows = [store.intern(np.array([content, 0], np.uint32)) for content in range(4)]
     assert store.intern(np.array([2, 0], np.uint32)) is rows[2]

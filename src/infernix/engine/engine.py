@@ -277,7 +277,7 @@ class Engine:
             check_seconds("pending_deadline", pending_deadline)
         chosen = options or RequestOptions()
         if chosen.constraint is not None or prepared.tools:
-            # Once in an installation this takes half a minute, and it is no work of this request: no deadline runs.
+            # Once in an installation this takes many seconds, and it is no work of this request: no deadline runs.
             self._compiler_source.wait_for_kernels()
         self._worker.ensure_running()  # before there is a request that would wait for it in vain
         request = self._intake.submit(lambda: self._preparation.request(prepared, chosen), deadline=pending_deadline)

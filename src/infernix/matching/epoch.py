@@ -92,12 +92,22 @@ class Epoch:
         return self.table.step_token(configuration, self._text_bytes, begin, end, token, self._terminals.membership)
 
     def copy_row(self, configuration: int, target: NDArray[np.int32]) -> bool:
-        """Copies the mask row to `target`; whether any token is legal."""
+        """Copies the mask row to `target`, int32 [num_mask_words]; whether any token is legal.
+
+        ValueError for another length.
+        """
         row = self._rows.get(configuration)
         # Another thread's rows may push this one out of the store between finding and copying it.
         while row is None or (words := row.words) is None:
             row = self.row(configuration)
-        target[:] = words
+        sparse = row.sparse
+        if sparse is None:
+            target[:] = words
+        elif len(target) != len(words):
+            raise ValueError(f"a mask row has {len(words)} words, not {len(target)}")
+        else:
+            target.fill(0)
+            target[sparse[0]] = sparse[1]
         row.last_used = self._store.clock
         return not row.is_empty
 

@@ -2,6 +2,9 @@
 
 Thousands of positions share a few dozen different rows, so rows are kept by content. Each kept row has a small number
 that is its own as long as it is kept: a device can hold a mirror of the store and be sent numbers instead of rows.
+
+Most positions allow few tokens. A row with few words that are not zero is kept in a short form, too: clearing a buffer
+and setting those words reads next to nothing, where copying all words fetches them from memory far away.
 """
 
 from __future__ import annotations
@@ -19,6 +22,12 @@ DEFAULT_ROW_BYTES = 64 << 20
 _PAGE_BYTES = 4096
 _ROW_OFFSET_BYTES = 2048
 _MAX_SPARE_ROWS = 4
+# Setting more words than this one by one takes as long as copying a row from nearby.
+MAX_SPARSE_WORDS = 128
+_WORDS_PER_SPARSE_WORD = 4
+# A place, a word, and what two arrays take beside their content.
+_SPARSE_WORD_BYTES = 12
+_SPARSE_BYTES = 300
 
 
 def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -55,14 +64,46 @@ def _differ(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
     return difference != 0
 
 
+@kernel
+def _find_words(row: NDArray[np.int32], places: NDArray[np.int64]) -> int:
+    """Writes where the words are that are not zero; returns how many, or one more than there is room for."""
+    num_found = 0
+    num_whole = len(row) // 8 * 8
+    for begin in range(0, len(row), 8):
+        end = begin + 8
+        if begin < num_whole:
+            anything = row[begin] | row[begin + 1] | row[begin + 2] | row[begin + 3]
+            if anything | row[begin + 4] | row[begin + 5] | row[begin + 6] | row[begin + 7] == 0:
+                continue
+        else:
+            end = len(row)
+        for i in range(begin, end):
+            if row[i] != 0:
+                if num_found == len(places):
+                    return num_found + 1
+                places[num_found] = i
+                num_found += 1
+    return num_found
+
+
 class MaskRow:
-    """A row and its number; `words` (read-only int32) is None once the store has dropped it."""
+    """A row and its number; `words` (read-only int32) is None once the store has dropped it.
 
-    __slots__ = ("is_empty", "last_used", "num_pins", "number", "words")
+    sparse: places and values of the words that are not zero, int64 and int32, where these are few. None with `words`.
+    """
 
-    def __init__(self, number: int, words: NDArray[np.int32], is_empty: bool) -> None:
+    __slots__ = ("is_empty", "last_used", "num_pins", "number", "sparse", "words")
+
+    def __init__(
+        self,
+        number: int,
+        words: NDArray[np.int32],
+        sparse: tuple[NDArray[np.int64], NDArray[np.int32]] | None,
+        is_empty: bool,
+    ) -> None:
         self.number = number
         self.words: NDArray[np.int32] | None = words
+        self.sparse = sparse
         self.is_empty = is_empty
         self.last_used = 0
         self.num_pins = 0
@@ -80,7 +121,9 @@ class RowStore:
 
     def __init__(self, num_mask_words: int, max_bytes: int = DEFAULT_ROW_BYTES) -> None:
         self._num_mask_words = num_mask_words
-        self._row_bytes = num_mask_words * 4 + _PAGE_BYTES
+        self._max_sparse_words = min(MAX_SPARSE_WORDS, num_mask_words // _WORDS_PER_SPARSE_WORD)
+        num_sparse_bytes = _SPARSE_BYTES + _SPARSE_WORD_BYTES * self._max_sparse_words
+        self._row_bytes = num_mask_words * 4 + _PAGE_BYTES + num_sparse_bytes
         self._max_rows = max(2, max_bytes // self._row_bytes)
         self._rows: dict[int, MaskRow] = {}
         self._free_numbers: list[int] = []
@@ -120,14 +163,22 @@ class RowStore:
             if known is None:
                 if len(self._rows) >= self._max_rows:
                     self._drop_oldest()
-                number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
-                words = row.view(np.int32)
-                words.flags.writeable = False
-                known = self._rows[key] = MaskRow(number, words, not row.max(initial=0))
+                known = self._rows[key] = self._new_mask_row(row.view(np.int32))
             elif len(self._spare_rows) < _MAX_SPARE_ROWS:
                 self._spare_rows.append(row)
             known.last_used = self.clock
             return known
+
+    def _new_mask_row(self, words: NDArray[np.int32]) -> MaskRow:
+        number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
+        places = np.empty(self._max_sparse_words, np.int64)
+        num_places = _find_words(words, places)
+        words.flags.writeable = False
+        sparse = None
+        if num_places <= len(places):
+            places = places[:num_places].copy()
+            sparse = (places, words[places])
+        return MaskRow(number, words, sparse, is_empty=num_places == 0)
 
     def pin(self, row: MaskRow) -> None:
         """Keeps a row until `unpin`, as while a round works with its number."""
@@ -149,5 +200,5 @@ class RowStore:
 
     def _drop(self, key: int) -> None:
         row = self._rows.pop(key)
-        row.words = None
+        row.words = row.sparse = None
         self._free_numbers.append(row.number)
