@@ -29,7 +29,7 @@ plausibly write, at most 400 tokens; quantiles are over their positions.
 Row = dict[str, Any]
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "masks"
 OURS = "infernix"
 
 REASONS: dict[tuple[str, str], str] = {
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nargs="*",
         type=Path,
         default=sorted(RESULTS.glob("*.json")),
-        help="what benchmarks.masks --json printed, one a file; default: those in benchmarks/results",
+        help="what benchmarks.masks --json printed, one a file; default: those in benchmarks/results/masks",
     )
     parser.add_argument("--output", type=Path, default=PAGE)
     options = parser.parse_args(arguments)
@@ -130,7 +130,7 @@ def page(results: Sequence[dict[str, Any]]) -> str:
     for result in results:
         quick = " --quick" if result["quick"] else ""
         name = result["vocabulary"]["name"]
-        lines.append(f"python -m benchmarks.masks{quick} --json --vocabulary {name} > benchmarks/results/{name}.json")
+        lines.append(f"python -m benchmarks.masks{quick} --json --vocabulary {name} > benchmarks/results/masks/{name}.json")
     lines += ["python -m benchmarks.report", "```", ""]
     for result in results:
         lines += _result(result)
