@@ -130,7 +130,8 @@ def page(results: Sequence[dict[str, Any]]) -> str:
     for result in results:
         quick = " --quick" if result["quick"] else ""
         name = result["vocabulary"]["name"]
-        lines.append(f"python -m benchmarks.masks{quick} --json --vocabulary {name} > benchmarks/results/masks/{name}.json")
+        output = f"benchmarks/results/masks/{name}.json"
+        lines.append(f"python -m benchmarks.masks{quick} --json --vocabulary {name} > {output}")
     lines += ["python -m benchmarks.report", "```", ""]
     for result in results:
         lines += _result(result)
