@@ -4,45 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Any
 
 import openai
 import pytest
 from openai.lib._pydantic import to_strict_json_schema
-from pydantic import BaseModel
 
 from infernix.errors import ConstraintDeadEnd
-from support.chat_output import xml_call
 from support.live_server import MODEL, answering, live_server
+from support.peaks import LOOKUP_CALL, PEAK, Lookup, Peak
 from support.staged_engine import StagedEngine, saying
 
-
-class Unit(StrEnum):
-    METRE = "metre"
-    FOOT = "foot"
-
-
-class Peak(BaseModel):
-    """A mountain; nested, optional and enumerated fields become references and unions in its schema."""
-
-    name: str
-    height: float
-    unit: Unit
-    first_ascent: int | None
-    climbers: list[str]
-
-
-class Lookup(BaseModel):
-    """Looks a mountain up."""
-
-    name: str
-    metres: bool
-
-
-PEAK = Peak(name="Rigi", height=1797.5, unit=Unit.METRE, first_ascent=None, climbers=["ok", "lo"])
 PEAK_TEXT = PEAK.model_dump_json()
-LOOKUP_CALL = xml_call("Lookup", {"name": "Rigi", "metres": "true"})
 NO_THINKING: Any = {"effort": "none"}
 
 

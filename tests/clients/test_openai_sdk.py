@@ -4,41 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Any
 
 import openai
 import pytest
-from pydantic import BaseModel
 
 from support.chat_output import xml_call
 from support.live_server import MODEL, answering, live_server
-
-
-class Unit(StrEnum):
-    METRE = "metre"
-    FOOT = "foot"
-
-
-class Peak(BaseModel):
-    """A mountain; nested, optional and enumerated fields become references and unions in its schema."""
-
-    name: str
-    height: float
-    unit: Unit
-    first_ascent: int | None
-    climbers: list[str]
-
-
-class Lookup(BaseModel):
-    """Looks a mountain up."""
-
-    name: str
-    metres: bool
-
-
-PEAK = Peak(name="Rigi", height=1797.5, unit=Unit.METRE, first_ascent=None, climbers=["ok", "lo"])
-LOOKUP_CALL = xml_call("Lookup", {"name": "Rigi", "metres": "true"})
+from support.peaks import LOOKUP_CALL, PEAK, Lookup, Peak
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -151,7 +150,7 @@ def test_dropping_a_handle_cancels_its_request(gate: Gate) -> None:
 def test_a_deadline_that_is_given(gate: Gate) -> None:
     engine = engine_for(gate, pending_timeout_seconds=0.001)
     gate.open()
-    assert submit(engine, pending_deadline=time.perf_counter() + 60.0).wait(10).text == "aaa"
+    assert submit(engine, pending_deadline=1e12).wait(10).text == "aaa"
 
 
 def test_the_engine_lives_as_long_as_a_handle_and_no_longer() -> None:

@@ -54,9 +54,9 @@ def test_the_released_sizes() -> None:
     assert config.ngrams == NgramConfig((1,), 9, 2, 248044, 128)
     assert (config.max_positions, config.num_mtp_layers, config.stored_dtype) == (262144, 1, "bfloat16")
     assert (config.tie_word_embeddings, config.vocab_size) == (False, 248320)
-    assert config.library["rope_parameters"] == RELEASED["rope_parameters"]
-    assert config.library["layer_types"][:4] == ["linear_attention"] * 3 + ["indexed_attention"]
-    assert "mtp_num_hidden_layers" not in config.library
+    assert config.network_fields["rope_parameters"] == RELEASED["rope_parameters"]
+    assert config.network_fields["layer_types"][:4] == ["linear_attention"] * 3 + ["indexed_attention"]
+    assert "mtp_num_hidden_layers" not in config.network_fields
 
 
 def test_other_spellings() -> None:
@@ -67,13 +67,13 @@ def test_other_spellings() -> None:
     assert (config.ngrams.end_token, config.tie_word_embeddings) == (7, True)
     assert read({"ple_layer_ids": None}).ngrams is None
     flat = {"rope_parameters": None, "rope_theta": 5e3, "partial_rotary_factor": 0.5}
-    assert read(flat).library["rope_parameters"] == {
+    assert read(flat).network_fields["rope_parameters"] == {
         "rope_type": "default",
         "rope_theta": 5e3,
         "partial_rotary_factor": 0.5,
     }
     for kind in ({"rope_type": "mrope"}, {"type": "mrope"}):
-        assert read({"rope_parameters": {"rope_theta": 5e3} | kind}).library["rope_parameters"] == {
+        assert read({"rope_parameters": {"rope_theta": 5e3} | kind}).network_fields["rope_parameters"] == {
             "rope_type": "default",
             "rope_theta": 5e3,
             "partial_rotary_factor": 1.0,

@@ -96,5 +96,7 @@ def _bytes(tokens: tuple[int, ...]) -> bytes:
 def _said(so_far: tuple[int, ...], end: int) -> str:
     """The content of the turn that ends before `end`."""
     earlier = so_far[:end]
+    if TURN_START not in earlier:  # the conversation began with the turn that the client has begun
+        return ""
     begin = len(earlier) - 1 - earlier[::-1].index(TURN_START)
     return _bytes(earlier[begin + 1 : -1]).decode().partition("\n")[2]

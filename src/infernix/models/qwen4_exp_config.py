@@ -65,7 +65,7 @@ class Qwen4ExpConfig:
     index_budget     keys that a token attends to at most, beside those of a block that is not full
     ngrams           None where no layer has them
     num_mtp_layers   layers of the multi-token predictor that the checkpoint names
-    library          fields of transformers' config
+    network_fields   fields of transformers' config
     source           the file
     """
 
@@ -83,7 +83,7 @@ class Qwen4ExpConfig:
     tie_word_embeddings: bool
     num_mtp_layers: int
     stored_dtype: str | None
-    library: Mapping[str, Any]
+    network_fields: Mapping[str, Any]
     source: Path
 
     @property
@@ -109,8 +109,8 @@ def read_qwen4_exp_config(document: Mapping[str, Any], source: Path) -> Qwen4Exp
     is_recurrent = _read_layer_types(fields)
     tie_word_embeddings = fields.flag("tie_word_embeddings", outer.flag("tie_word_embeddings", False))
     ngrams = _read_ngrams(fields, is_recurrent)
-    library = {name: fields.value(name) for name in _LIBRARY_FIELDS if name in fields}
-    library |= {
+    network_fields = {name: fields.value(name) for name in _LIBRARY_FIELDS if name in fields}
+    network_fields |= {
         "layer_types": [_RECURRENT if recurrent else _INDEXED[1] for recurrent in is_recurrent],
         "rope_parameters": _read_rope(fields),
         "tie_word_embeddings": tie_word_embeddings,
@@ -130,7 +130,7 @@ def read_qwen4_exp_config(document: Mapping[str, Any], source: Path) -> Qwen4Exp
         tie_word_embeddings=tie_word_embeddings,
         num_mtp_layers=fields.index("mtp_num_hidden_layers") if "mtp_num_hidden_layers" in fields else 0,
         stored_dtype=fields.text("dtype", None) or outer.text("dtype", None) or outer.text("torch_dtype", None),
-        library=library,
+        network_fields=network_fields,
         source=source,
     )
 

@@ -93,8 +93,8 @@ def _lay_out(model: Qwen4ExpModel) -> nn.Module:
     """The predictor's modules without memory, under the names of its tensors."""
     config, modeling = model.config, load_library("modeling_qwen4_exp")
     alone = {"num_hidden_layers": 1, "layer_types": ["indexed_attention"], "ple_layer_ids": []}
-    library = library_config(replace(config, library={**config.library, **alone}))
-    hidden, eps = config.hidden_size, library.rms_norm_eps
+    settings = library_config(replace(config, network_fields={**config.network_fields, **alone}))
+    hidden, eps = config.hidden_size, settings.rms_norm_eps
     with torch.device("meta"):
         return nn.ModuleDict(
             {
@@ -102,8 +102,8 @@ def _lay_out(model: Qwen4ExpModel) -> nn.Module:
                 "pre_fc_norm_hidden": modeling.Qwen4ExpTextRMSNorm(config.width, eps=eps),
                 "fc_embedding": nn.Linear(hidden, hidden, bias=False),
                 "fc_hidden": nn.Linear(hidden, hidden, bias=False),
-                "layers": nn.ModuleList([modeling.Qwen4ExpTextDecoderLayer(library, 0)]),
-                "hyper_connection_mixer": modeling.Qwen4ExpTextGatedResidual(library, use_combine=False),
+                "layers": nn.ModuleList([modeling.Qwen4ExpTextDecoderLayer(settings, 0)]),
+                "hyper_connection_mixer": modeling.Qwen4ExpTextGatedResidual(settings, use_combine=False),
             }
         )
 

@@ -40,9 +40,9 @@ def load_library(part: str) -> Any:
 
 def library_config(config: Qwen4ExpConfig) -> Any:
     """transformers' config of the network; ModelLoadError, naming the file, where transformers refuses it."""
-    library = load_library("configuration_qwen4_exp")
+    configuration = load_library("configuration_qwen4_exp")
     try:
-        return library.Qwen4ExpTextConfig(**config.library, **_IMPLEMENTATIONS)
+        return configuration.Qwen4ExpTextConfig(**config.network_fields, **_IMPLEMENTATIONS)
     except Exception as error:  # its checks raise errors of many kinds
         reason = " ".join(str(error).split())
         raise ModelLoadError(f"{config.source}: transformers refuses the config: {reason}") from error

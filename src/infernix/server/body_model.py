@@ -162,3 +162,13 @@ def openapi_post(model: type[Body], idle: Mapping[str, IdleField]) -> dict[str, 
     schema = model.model_json_schema()
     schema["properties"] |= {name: {"anyOf": [dict(field.shape), {"type": "null"}]} for name, field in idle.items()}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def tag_by(member: str, tags: Mapping[str, str]) -> Callable[[object], str | None]:
+    """For a Discriminator: the tag of what an object says in `member`; None, which is refused, for everything else."""
+
+    def tag(value: object) -> str | None:
+        kind = value.get(member) if isinstance(value, dict) else None
+        return tags.get(kind) if isinstance(kind, str) else None
+
+    return tag

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from infernix.server.body_model import Body, IdleField, Items, any_object, any_text, never, only
+from infernix.server.body_model import Body, IdleField, Items, any_object, any_text, never, only, tag_by
 from infernix.server.chat.message_fields import MessageField
 from infernix.server.chat.tool_fields import ToolChoiceField, ToolField
 from infernix.server.constraint_fields import (
@@ -74,17 +74,12 @@ class JsonSchemaFormat(Body):
 _FORMAT_TAGS = {"text": "<text>", "json_object": "<json_object>", "json_schema": "<json_schema>"}
 
 
-def _format_type(value: object) -> str | None:
-    kind = value.get("type") if isinstance(value, dict) else None
-    return _FORMAT_TAGS.get(kind) if isinstance(kind, str) else None
-
-
 ResponseFormat = Annotated[
     Annotated[TextFormat, Tag("<text>")]
     | Annotated[JsonObjectFormat, Tag("<json_object>")]
     | Annotated[JsonSchemaFormat, Tag("<json_schema>")],
     Discriminator(
-        _format_type,
+        tag_by("type", _FORMAT_TAGS),
         custom_error_type="response_format",
         custom_error_message="a response format has a type: text, json_object or json_schema",
     ),

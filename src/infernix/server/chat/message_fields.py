@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from infernix.server.body_model import Body, Items
+from infernix.server.body_model import Body, Items, tag_by
 
 
 class TextPart(Body):
@@ -140,18 +140,13 @@ _MESSAGE_TAGS = {
 }
 
 
-def _message_role(value: object) -> str | None:
-    role = value.get("role") if isinstance(value, dict) else None
-    return _MESSAGE_TAGS.get(role) if isinstance(role, str) else None
-
-
 MessageField = Annotated[
     Annotated[SystemMessage, Tag("<system>")]
     | Annotated[UserMessage, Tag("<user>")]
     | Annotated[AssistantMessage, Tag("<assistant>")]
     | Annotated[ToolMessage, Tag("<tool>")],
     Discriminator(
-        _message_role,
+        tag_by("role", _MESSAGE_TAGS),
         custom_error_type="role",
         custom_error_message="a message has a role: system, developer, user, assistant or tool",
     ),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from infernix.server.body_model import Body, Items, RawJsonField
+from infernix.server.body_model import Body, Items, RawJsonField, tag_by
 from infernix.server.json_body import RawJson
 
 
@@ -160,17 +160,12 @@ class AssistantMessage(Body):
 _MESSAGE_TAGS = {"system": "<system>", "user": "<user>", "assistant": "<assistant>"}
 
 
-def _message_role(value: object) -> str | None:
-    role = value.get("role") if isinstance(value, dict) else None
-    return _MESSAGE_TAGS.get(role) if isinstance(role, str) else None
-
-
 MessageField = Annotated[
     Annotated[SystemMessage, Tag("<system>")]
     | Annotated[UserMessage, Tag("<user>")]
     | Annotated[AssistantMessage, Tag("<assistant>")],
     Discriminator(
-        _message_role,
+        tag_by("role", _MESSAGE_TAGS),
         custom_error_type="role",
         custom_error_message="a message has a role: user, assistant or system",
     ),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from infernix.server.body_model import Body, IdleField, Items, any_object, any_text, never, only
+from infernix.server.body_model import Body, IdleField, Items, any_object, any_text, never, only, tag_by
 from infernix.server.constraint_fields import StructuredOutputs, ToolConstraintsField, refused_constraint_fields
 from infernix.server.messages.block_fields import MessageField, RawObjectField, TextContent
 from infernix.server.messages.tool_fields import DeclaredTool, ToolChoiceField
@@ -93,17 +93,12 @@ class ThinkingDisabled(Body):
 _THINKING_TAGS = {"enabled": "<enabled>", "adaptive": "<adaptive>", "disabled": "<disabled>"}
 
 
-def _thinking_type(value: object) -> str | None:
-    kind = value.get("type") if isinstance(value, dict) else None
-    return _THINKING_TAGS.get(kind) if isinstance(kind, str) else None
-
-
 ThinkingField = Annotated[
     Annotated[ThinkingEnabled, Tag("<enabled>")]
     | Annotated[ThinkingAdaptive, Tag("<adaptive>")]
     | Annotated[ThinkingDisabled, Tag("<disabled>")],
     Discriminator(
-        _thinking_type,
+        tag_by("type", _THINKING_TAGS),
         custom_error_type="thinking",
         custom_error_message="thinking is of type enabled, adaptive or disabled",
     ),
