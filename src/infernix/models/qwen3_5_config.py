@@ -117,7 +117,7 @@ def read_qwen3_5_config(document: Mapping[str, Any], source: Path) -> Qwen35Conf
         num_kv_heads=num_kv_heads,
         head_dim=head_dim,
         rotary_dim=rotary_dim,
-        delta=_read_delta(fields),
+        delta=read_delta(fields),
         max_positions=fields.count("max_position_embeddings"),
         rms_norm_eps=fields.number("rms_norm_eps", 1e-6),
         rope=rope,
@@ -161,7 +161,8 @@ def _read_layer_types(fields: ConfigFields) -> tuple[bool, ...]:
     return tuple(kind == _RECURRENT for kind in kinds)
 
 
-def _read_delta(fields: ConfigFields) -> DeltaConfig:
+def read_delta(fields: ConfigFields, *, max_conv_width: int | None = None) -> DeltaConfig:
+    """The sizes of gated DeltaNet layers. Raises ModelLoadError for those that do not fit together."""
     num_key_heads = fields.count("linear_num_key_heads")
     num_value_heads = fields.count("linear_num_value_heads")
     if num_value_heads % num_key_heads:
@@ -171,7 +172,7 @@ def _read_delta(fields: ConfigFields) -> DeltaConfig:
         num_value_heads,
         fields.count("linear_key_head_dim", 128),
         fields.count("linear_value_head_dim", 128),
-        fields.count("linear_conv_kernel_dim", 4),
+        fields.count("linear_conv_kernel_dim", 4, largest=max_conv_width),
     )
 
 

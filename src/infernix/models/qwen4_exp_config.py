@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from infernix.models.config_fields import ConfigFields
-from infernix.models.qwen3_5_config import DeltaConfig
+from infernix.models.qwen3_5_config import DeltaConfig, read_delta
 from infernix.options import shown_value
 
 QWEN4_EXP_ARCHITECTURES = ("Qwen4ExpForCausalLM", "Qwen4ExpForConditionalGeneration")
@@ -124,7 +124,7 @@ def read_qwen4_exp_config(document: Mapping[str, Any], source: Path) -> Qwen4Exp
         head_dim=fields.count("head_dim", 256),
         index_dim=fields.count("indexer_head_dim"),
         index_budget=fields.count("indexer_budget"),
-        delta=_read_delta(fields),
+        delta=read_delta(fields, max_conv_width=_MAX_TAPS),
         ngrams=ngrams,
         max_positions=fields.count("max_position_embeddings"),
         tie_word_embeddings=tie_word_embeddings,
@@ -154,20 +154,6 @@ def _read_layer_types(fields: ConfigFields) -> tuple[bool, ...]:
             known = ", ".join((_RECURRENT, *_INDEXED))
             fields.fail("layer_types", f"{shown_value(kind)} is not supported, only {known}")
     return tuple(kind == _RECURRENT for kind in kinds)
-
-
-def _read_delta(fields: ConfigFields) -> DeltaConfig:
-    num_key_heads = fields.count("linear_num_key_heads")
-    num_value_heads = fields.count("linear_num_value_heads")
-    if num_value_heads % num_key_heads:
-        fields.fail("linear_num_key_heads", f"{num_key_heads} does not divide {num_value_heads} value heads")
-    return DeltaConfig(
-        num_key_heads,
-        num_value_heads,
-        fields.count("linear_key_head_dim", 128),
-        fields.count("linear_value_head_dim", 128),
-        fields.count("linear_conv_kernel_dim", 4, largest=_MAX_TAPS),
-    )
 
 
 def _read_ngrams(fields: ConfigFields, is_recurrent: tuple[bool, ...]) -> NgramConfig | None:
