@@ -130,6 +130,13 @@ def _close(
 
 
 @inner
+def _has_one_edge(begins: Ints, work: Ints, members: int, first_member: int, end_member: int) -> bool:
+    """Whether a state is a single NFA state with a single edge, as inside a literal."""
+    member = work[members + first_member]
+    return bool(end_member == first_member + 1 and begins[2 * member + 1] + 1 == begins[2 * member + 2])
+
+
+@inner
 def _find_segments(
     begins: Ints,
     edges: Ints,
@@ -250,6 +257,7 @@ def _determinize(
     num_nfa_states = len(is_final)
     found = 2 * num_nfa_states
     state_of_root = 3 * num_nfa_states
+    is_known_root = 4 * num_nfa_states
     segment_low = 5 * num_nfa_states
     segment_head = segment_low + num_letters + 1
     segment_of = segment_head + num_letters + 1
@@ -295,6 +303,14 @@ def _determinize(
                     work[segment_head] = 1
                     work[links] = rules[2 * rule]
                     work[links + 1] = 0
+                elif _has_one_edge(begins, work, members, work[member_begins + state], work[member_begins + state + 1]):
+                    edge = 3 * begins[2 * work[members + work[member_begins + state]] + 1]
+                    work[segment_low] = edges[edge]
+                    last_class = edges[edge + 1] + 0
+                    num_byte_segments = int(last_class < num_classes)
+                    work[segment_head] = 1
+                    work[links] = edges[edge + 2]
+                    work[links + 1] = 0
                 else:
                     num_byte_segments, last_class, num_segments = _find_segments(
                         begins,
@@ -331,26 +347,49 @@ def _determinize(
                             link = work[links + 2 * link - 1]
                         else:
                             stamp += 1
-                            count, key, num_new_roots, has_final = _close(
-                                begins, edges, is_final, work, links, link, is_single, stamp
-                            )
+                            slot = 0
+                            # Most subsets are one state by itself: no calls for these.
+                            is_alone = is_single and begins[2 * root] == begins[2 * root + 1] < begins[2 * root + 2]
+                            if is_alone:
+                                work[root] = stamp
+                                work[found] = root
+                                count = 1
+                                num_new_roots = 1 - int(work[is_known_root + root])
+                                work[is_known_root + root] = 1
+                                has_final = is_final[root] != 0
+                                key = mixed(root) & _HASH_MASK
+                                slot = key & (2 * capacity - 1)
+                                while work[slots + slot] != 0:
+                                    other = work[slots + slot]
+                                    if first_state <= other < num_states and work[hashes + other] == key:
+                                        place = work[member_begins + other]
+                                        if (
+                                            work[member_begins + other + 1] == place + 1
+                                            and work[members + place] == root
+                                        ):
+                                            break
+                                    slot = (slot + 1) & (2 * capacity - 1)
+                            else:
+                                count, key, num_new_roots, has_final = _close(
+                                    begins, edges, is_final, work, links, link, is_single, stamp
+                                )
                             num_roots += num_new_roots
                             link = 0 if merge else work[links + 2 * link - 1]
-                            slot = 0
                             if key >= 0:
-                                slot = _slot_of(
-                                    key,
-                                    count,
-                                    stamp,
-                                    work,
-                                    slots,
-                                    hashes,
-                                    member_begins,
-                                    members,
-                                    first_state,
-                                    num_states,
-                                    capacity,
-                                )
+                                if not is_alone:
+                                    slot = _slot_of(
+                                        key,
+                                        count,
+                                        stamp,
+                                        work,
+                                        slots,
+                                        hashes,
+                                        member_begins,
+                                        members,
+                                        first_state,
+                                        num_states,
+                                        capacity,
+                                    )
                                 target = work[slots + slot]
                             if key < 0:
                                 target = FINAL_STATE

@@ -7,7 +7,6 @@ Trees are walked with an explicit stack, never by recursion, because their depth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
@@ -186,32 +185,42 @@ class _Flattening:
 
     def result(self) -> FlatGrammar:
         """The arrays."""
-        literals, classes, automata = self._literals, self._classes, self._automata
-        num_edges = [len(automaton.edges) for automaton in automata]
+        classes, automata = self._classes, self._automata
         states = list(accumulate((automaton.num_states for automaton in automata), initial=0))
-        edges = np.zeros(0, np.int32)
-        final = np.zeros(states[-1], np.int32)
-        if automata:
-            arrays = [_automaton_arrays(automaton) for automaton in automata]
-            edges = np.concatenate([of_automaton for of_automaton, _ in arrays])
-            offsets = np.repeat(np.array(states[:-1], np.int32), num_edges)
-            edges[0::4] += offsets
-            edges[3::4] += offsets
-            for first, (_, accepting) in zip(states, arrays, strict=False):
-                final[accepting + first] = 1
+        num_edges = [len(automaton.edges) for automaton in automata]
+        edges, final = _joined_automata(automata, states, num_edges)
+        (
+            block_begins,
+            literal_begins,
+            repeats,
+            class_edges,
+            class_begins,
+            class_sizes,
+            automaton_of,
+            automaton_begins,
+        ) = _arrays(
+            self._block_ends,
+            list(accumulate(map(len, self._literals), initial=0)),
+            list(chain.from_iterable(self._repeats)),
+            list(chain.from_iterable(part.edges for part in classes)),
+            list(accumulate((part.num_edges for part in classes), initial=0)),
+            [size for part in classes for size in (part.num_encoding_bytes, part.num_states)],
+            self._automaton_of,
+            list(chain.from_iterable(zip(states, accumulate(num_edges, initial=0), strict=True))),
+        )
         return FlatGrammar(
             blocks=self._blocks,
             nodes=np.array(self._nodes, np.int64),
-            block_begins=np.array(self._block_ends, np.int32),
+            block_begins=block_begins,
             # A copy, because a read-only buffer is another type to a compiled kernel.
-            literals=np.frombuffer(bytearray(b"".join(literals)), np.uint8),
-            literal_begins=_begins(map(len, literals)),
-            repeats=np.array(list(self._repeats), np.int32).reshape(-1, 3),
-            classes=np.array(list(chain.from_iterable(part.edges for part in classes)), np.int32),
-            class_begins=_begins(part.num_edges for part in classes),
-            class_sizes=np.array([(part.num_encoding_bytes, part.num_states) for part in classes], np.int32).ravel(),
-            automaton_of=np.array(self._automaton_of, np.int32),
-            automata=np.array([states, list(accumulate(num_edges, initial=0))], np.int32).T.ravel(),
+            literals=np.frombuffer(bytearray(b"".join(self._literals)), np.uint8),
+            literal_begins=literal_begins,
+            repeats=repeats.reshape(-1, 3),
+            classes=class_edges,
+            class_begins=class_begins,
+            class_sizes=class_sizes,
+            automaton_of=automaton_of,
+            automata=automaton_begins,
             automaton_edges=edges,
             automaton_final=final,
             token_sets=tuple(self._token_sets),
@@ -287,5 +296,24 @@ class _Flattening:
             self._nodes.append(REPEAT | self._repeats.setdefault(key, len(self._repeats)) << KIND_BITS)
 
 
-def _begins(lengths: Iterable[int]) -> Ints:
-    return np.array(list(accumulate(lengths, initial=0)), np.int32)
+def _joined_automata(automata: list[Automaton], first_states: list[int], num_edges: list[int]) -> tuple[Ints, Ints]:
+    """The edges of all automata, whose states are numbered on, and by state whether it accepts."""
+    final = np.zeros(first_states[-1], np.int32)
+    if not automata:
+        return np.zeros(0, np.int32), final
+    arrays = [_automaton_arrays(automaton) for automaton in automata]
+    edges = np.concatenate([of_automaton for of_automaton, _ in arrays])
+    if len(automata) > 1:
+        offsets = np.repeat(np.array(first_states[:-1], np.int32), num_edges)
+        edges[0::4] += offsets
+        edges[3::4] += offsets
+    for first, (_, accepting) in zip(first_states, arrays, strict=False):
+        final[accepting + first] = 1
+    return edges, final
+
+
+def _arrays(*lists: list[int]) -> list[Ints]:
+    """Each list as an array, all of them made at one go."""
+    numbers = np.array(list(chain.from_iterable(lists)), np.int32)
+    ends = list(accumulate(map(len, lists)))
+    return [numbers[end - len(part) : end] for part, end in zip(lists, ends, strict=True)]

@@ -12,16 +12,24 @@ def live_states(flat: FlatGrammar) -> Ints:
     """int32, 1 by state of all automata of a grammar where an accepting state can be reached."""
     is_live = flat.automaton_final.copy()
     if len(is_live):
-        targets = flat.automaton_edges[3::4]
-        begins = np.zeros(len(is_live) + 1, np.int32)
-        np.cumsum(np.bincount(targets, minlength=len(is_live)), out=begins[1:])
-        _find_live(begins, flat.automaton_edges[4 * np.argsort(targets, kind="stable")], is_live)
+        _find_live(flat.automaton_edges, is_live)
     return is_live
 
 
 @kernel
-def _find_live(target_begins: Ints, sources: Ints, is_live: Ints) -> None:
-    """Extends is_live, given for final states, to all that lead there. sources: by edge, in the order of targets."""
+def _find_live(edges: Ints, is_live: Ints) -> None:
+    """Extends is_live, given for final states, to all that lead there. edges: as in FlatGrammar."""
+    begins = np.zeros(len(is_live) + 2, np.int32)
+    for edge in range(len(edges) // 4):
+        begins[edges[4 * edge + 3] + 2] += 1
+    for state in range(len(is_live)):
+        begins[state + 2] += begins[state + 1]
+    # begins[t + 1] is where the source of the next edge into t belongs.
+    sources = np.empty(len(edges) // 4, np.int32)
+    for edge in range(len(edges) // 4):
+        target = edges[4 * edge + 3]
+        sources[begins[target + 1]] = edges[4 * edge]
+        begins[target + 1] += 1
     stack = np.empty(len(is_live), np.int32)
     depth = 0
     for state in range(len(is_live)):
@@ -31,7 +39,7 @@ def _find_live(target_begins: Ints, sources: Ints, is_live: Ints) -> None:
     while depth > 0:
         depth -= 1
         state = stack[depth]
-        for place in range(target_begins[state], target_begins[state + 1]):
+        for place in range(begins[state], begins[state + 1]):
             source = sources[place]
             if is_live[source] == 0:
                 is_live[source] = 1

@@ -13,18 +13,32 @@ from numpy.typing import NDArray
 from infernix.grammar.unicode import utf8_sequences
 from infernix.matching import arena
 from infernix.matching.atoms import ATOM_OF_ASCII, ATOM_RANGES, NUM_ASCII_ATOMS
+from infernix.matching.flattening import Ints, Nodes
+from infernix.matching.jit import inner, kernel
 from infernix.matching.network import Network
 
-# ASCII bytes atom by atom, and where each atom's begin.
-_BYTES_BY_ATOM = np.argsort(ATOM_OF_ASCII, kind="stable")
-_FIRST_BYTES = np.searchsorted(ATOM_OF_ASCII[_BYTES_BY_ATOM], np.arange(NUM_ASCII_ATOMS))
+# Columns of STATE_LOOPS.
+_OWN = 0
+_BODY = 1
+_ALL_ASCII_ATOMS = (1 << NUM_ASCII_ATOMS) - 1
 
-# The encodings of each atom beyond ASCII, as numbers of byte ranges.
-_ENCODINGS_BEYOND_ASCII = tuple(tuple(utf8_sequences(ranges)) for ranges in ATOM_RANGES[NUM_ASCII_ATOMS:])
-_BYTE_RANGES = sorted({part for encodings in _ENCODINGS_BEYOND_ASCII for encoding in encodings for part in encoding})
-_RANGE_NUMBERS = tuple(
-    tuple(tuple(map(_BYTE_RANGES.index, encoding)) for encoding in encodings) for encodings in _ENCODINGS_BEYOND_ASCII
-)
+# The encodings of the atoms beyond ASCII: atom, number of bytes, and each byte as the number of a range; ranges as
+# their lowest and highest byte.
+_ENCODINGS_BEYOND_ASCII = [
+    (atom, encoding)
+    for atom, ranges in enumerate(ATOM_RANGES[NUM_ASCII_ATOMS:], NUM_ASCII_ATOMS)
+    for encoding in utf8_sequences(ranges)
+]
+_BYTE_RANGES = sorted({part for _, encoding in _ENCODINGS_BEYOND_ASCII for part in encoding})
+_ENCODING_WIDTH = 6
+_ENCODINGS = np.array(
+    [
+        (atom, len(encoding), *map(_BYTE_RANGES.index, encoding), *[0] * (_ENCODING_WIDTH - 2 - len(encoding)))
+        for atom, encoding in _ENCODINGS_BEYOND_ASCII
+    ],
+    np.int32,
+).ravel()
+_RANGES = np.array(_BYTE_RANGES, np.int32).ravel()
 
 
 def loop_tables(network: Network) -> dict[int, NDArray[np.int32]]:
@@ -32,148 +46,226 @@ def loop_tables(network: Network) -> dict[int, NDArray[np.int32]]:
 
     A set is *even* where each of its characters leads to the same state, and nowhere else on the way.
     """
-    steps = _Steps(network)
-    own_loops = steps.loops_back(steps.states_with_self_loop())
-    rules = network.tables[arena.RULES].reshape(-1, 2)
-    bodies = {int(rules[rule, 0]) for rule in network.tables[arena.LOOPS].reshape(-1, 4)[:, 2]}
-    body_loops = steps.loops_into_final_states(sorted(bodies))
-    every_loop = [*own_loops.values(), *body_loops.values()]
-    distinct = sorted({0, *(atoms for atoms, _ in every_loop)}, key=lambda atoms: (atoms.bit_count(), atoms))
+    tables = network.tables
+    class_of, num_classes = tables[arena.CLASS_OF], network.num_classes
+    range_classes = np.empty(len(_BYTE_RANGES) * (num_classes + 1), np.int32)
+    state_loops = np.zeros(3 * network.num_states, np.int32)
+    found = np.empty(4 * network.num_states, np.int64)
+    num_found = _find_loops(
+        class_of,
+        num_classes,
+        tables[arena.DELTA],
+        tables[arena.FLAGS],
+        tables[arena.CALL_BEGIN],
+        tables[arena.LOOPS],
+        tables[arena.RULES],
+        _RANGES,
+        _ENCODINGS,
+        ATOM_OF_ASCII,
+        range_classes,
+        state_loops,
+        found,
+    )
+    places, sets = found[: 2 * num_found : 2], found[1 : 2 * num_found : 2].tolist()
+    distinct = sorted({0, *sets}, key=lambda atoms: (atoms.bit_count(), atoms))
     numbers = {atoms: number for number, atoms in enumerate(distinct)}
-    state_loops = np.zeros((network.num_states, 3), np.int32)
-    for column, even, loops in ((0, arena.OWN_IS_EVEN, own_loops), (1, arena.BODY_IS_EVEN, body_loops)):
-        for state, (atoms, is_even) in loops.items():
-            state_loops[state, column] = numbers[atoms]
-            state_loops[state, 2] |= even if is_even else 0
-    words = np.array(distinct, np.uint64)
+    state_loops[places] = [numbers[atoms] for atoms in sets]
+    words = np.array(distinct, np.int64)
+    starts = np.zeros(len(words) * (num_classes + 1), np.int32)
+    _write_starts(words, class_of, num_classes, _ENCODINGS, ATOM_OF_ASCII, range_classes, starts)
     return {
-        arena.STATE_LOOPS: state_loops.ravel(),
-        arena.LOOP_SETS: words.view(np.int32).copy(),
-        arena.LOOP_STARTS: np.concatenate([steps.starts(atoms) for atoms in distinct]),
+        arena.STATE_LOOPS: state_loops,
+        arena.LOOP_SETS: words.view(np.int32),
+        arena.LOOP_STARTS: starts,
     }
 
 
-class _Steps:
-    """Single-target steps of a network."""
+@kernel
+def _find_loops(
+    class_of: Ints,
+    num_classes: int,
+    delta: Ints,
+    flags: Ints,
+    call_begins: Ints,
+    loops: Ints,
+    rules: Ints,
+    ranges: Ints,
+    encodings: Ints,
+    atom_of_ascii: Nodes,
+    range_classes: Ints,
+    state_loops: Ints,
+    found: Nodes,
+) -> int:
+    """Writes to `found` for each loop its entry of state_loops and its set of atoms as bits; returns their number.
 
-    def __init__(self, network: Network) -> None:
-        self._class_of = network.tables[arena.CLASS_OF]
-        self._num_classes = network.num_classes
-        self._delta = network.tables[arena.DELTA].reshape(network.num_states, network.num_classes)
-        self._is_final = network.tables[arena.FLAGS] & arena.FINAL != 0
-        self._call_begins = network.tables[arena.CALL_BEGIN]
-        # By atom beyond ASCII its encodings as tuples of sets of byte classes; many are the same to the network.
-        class_of = self._class_of.tolist()
-        classes = [frozenset(class_of[low : high + 1]) for low, high in _BYTE_RANGES]
-        self._encodings = [
-            {tuple([classes[number] for number in encoding]) for encoding in encodings} for encodings in _RANGE_NUMBERS
-        ]
-        self._leads = frozenset().union(*[encoding[0] for encodings in self._encodings for encoding in encodings])
-        self._steps: dict[int, list[int]] = {}
-        self._targets: dict[tuple[int, frozenset[int]], frozenset[int]] = {}
-
-    def states_with_self_loop(self) -> list[int]:
-        """States from which some byte leads, or may begin a character that leads, back to themselves."""
-        own = np.arange(len(self._delta), dtype=np.int32)
-        direct = (self._delta == own[:, None]).any(axis=1)
-        lead = self._delta[:, self._class_of[0xE4]]
-        # A three-byte character comes back on its third byte.
-        beyond = np.zeros(len(self._delta), np.bool_)
-        candidates = np.flatnonzero(lead >= 0)
-        second = self._delta[lead[candidates], self._class_of[0x80]]
-        third = np.where(second >= 0, self._delta[second, self._class_of[0x80]], arena.NO_TARGET)
-        beyond[candidates] = third == candidates
-        return [int(state) for state in np.flatnonzero(direct | beyond)]
-
-    def loops_back(self, states: list[int]) -> dict[int, tuple[int, bool]]:
-        """By state the set of atoms, as bits, all of whose characters lead back to it; and whether it is even."""
-        leads = self._delta[states][:, self._class_of[:128]]
-        found = _sets_of_ascii_atoms(leads == np.array(states, np.int32)[:, None])
-        loops = {}
-        for state, atoms in zip(states, found, strict=True):
-            beyond, is_plain, _ = self._atoms_beyond_ascii(state, {state})
-            loops[state] = (atoms | beyond, is_plain)
-        return loops
-
-    def loops_into_final_states(self, states: list[int]) -> dict[int, tuple[int, bool]]:
-        """By state the set of atoms, as bits, all of whose characters lead into final states; whether it is even."""
-        leads = self._delta[states][:, self._class_of[:128]]
-        found = _sets_of_ascii_atoms((leads >= 0) & self._is_final[leads])
-        final = set(np.flatnonzero(self._is_final).tolist())
-        loops = {}
-        for state, atoms, targets in zip(states, found, leads, strict=True):
-            beyond, is_plain, reached = self._atoms_beyond_ascii(state, final)
-            reached |= set(targets[(atoms >> ATOM_OF_ASCII) & 1 != 0].tolist())
-            loops[state] = (atoms | beyond, is_plain and len(reached) == 1)
-        return loops
-
-    def _atoms_beyond_ascii(self, state: int, targets: set[int]) -> tuple[int, bool, set[int]]:
-        """The atoms whose characters all lead into targets; whether nothing ends or calls inside them; the targets."""
-        atoms, is_plain = 0, True
-        reached: set[int] = set()
-        steps = self._steps_of(state)
-        if all(steps[byte_class] < 0 for byte_class in self._leads):
-            return atoms, is_plain, reached
-        for atom, encodings in enumerate(self._encodings, NUM_ASCII_ATOMS):
-            ends: set[int] = set()
-            inside: set[int] = set()
-            if all(self._follow(state, encoding, ends, inside) for encoding in encodings) and ends <= targets:
-                atoms |= 1 << atom
-                reached |= ends
-                is_plain &= not any(map(self._ends_or_calls, inside))
-        return atoms, is_plain, reached
-
-    def _follow(self, state: int, encoding: tuple[frozenset[int], ...], ends: set[int], inside: set[int]) -> bool:
-        """Adds where an encoding leads to `ends`, the states before that to `inside`; False where it leads nowhere."""
-        states = frozenset((state,))
-        for position, classes in enumerate(encoding):
-            if position:
-                inside |= states
-            if len(states) == 1:
-                (one,) = states
-                states = self._after(one, classes)
-            else:
-                states = frozenset().union(*[self._after(s, classes) for s in states])
-            if min(states) < 0:
-                return False
-        ends |= states
-        return True
-
-    def _steps_of(self, state: int) -> list[int]:
-        """Where each byte class leads."""
-        found = self._steps.get(state)
-        if found is None:
-            found = self._steps[state] = self._delta[state].tolist()
-        return found
-
-    def _after(self, state: int, classes: frozenset[int]) -> frozenset[int]:
-        """Where the bytes of these classes lead, NO_TARGET and references to lists among it."""
-        key = state, classes
-        found = self._targets.get(key)
-        if found is None:
-            steps = self._steps_of(state)
-            found = self._targets[key] = frozenset([steps[byte_class] for byte_class in classes])
-        return found
-
-    def _ends_or_calls(self, state: int) -> bool:
-        return bool(self._is_final[state] or self._call_begins[state] != self._call_begins[state + 1])
-
-    def starts(self, atoms: int) -> NDArray[np.int32]:
-        """The set's part of LOOP_STARTS."""
-        part = np.zeros(1 + self._num_classes, np.int32)
-        ascii_bytes = np.flatnonzero((atoms >> ATOM_OF_ASCII) & 1)
-        part[0] = ascii_bytes[0] if len(ascii_bytes) else arena.NO_BYTE
-        part[1 + self._class_of[ascii_bytes]] = 1
-        leads: set[int] = set()
-        for atom, encodings in enumerate(self._encodings, NUM_ASCII_ATOMS):
-            if atoms >> atom & 1:
-                leads.update(*[encoding[0] for encoding in encodings])
-        part[[1 + byte_class for byte_class in leads]] = 1
-        return part
+    state_loops, all zeros: only its last column is written. range_classes: the classes of the bytes of each range, how
+    many they are first.
+    """
+    num_states = len(flags)
+    stamps = np.full(max(num_states, num_classes), -1, np.int32)
+    stamp = 0
+    for number in range(len(ranges) // 2):
+        begin = number * (num_classes + 1)
+        count = 0
+        for byte in range(ranges[2 * number], ranges[2 * number + 1] + 1):
+            byte_class = class_of[byte] + 0
+            if stamps[byte_class] != number:
+                stamps[byte_class] = number
+                count += 1
+                range_classes[begin + count] = byte_class
+        range_classes[begin] = count
+    for entry in range(len(stamps)):
+        stamps[entry] = -1
+    is_body = np.zeros(num_states, np.uint8)
+    for loop in range(len(loops) // 4):
+        is_body[rules[2 * loops[4 * loop + 2]]] = 1
+    # States on the way through an encoding, twice; those inside and those at the end of the encodings of one atom.
+    room = np.empty(2 * num_states, np.int32)
+    num_found = 0
+    for state in range(num_states):
+        for kind in range(2):
+            if is_body[state] != 0 if kind == _BODY else _comes_back(class_of, num_classes, delta, state):
+                atoms, is_even, stamp = _set_of(
+                    class_of,
+                    num_classes,
+                    delta,
+                    flags,
+                    call_begins,
+                    encodings,
+                    atom_of_ascii,
+                    range_classes,
+                    room,
+                    stamps,
+                    state,
+                    kind,
+                    stamp,
+                )
+                if is_even:
+                    state_loops[3 * state + 2] |= arena.OWN_IS_EVEN if kind == _OWN else arena.BODY_IS_EVEN
+                found[2 * num_found] = 3 * state + kind
+                found[2 * num_found + 1] = atoms
+                num_found += 1
+    return num_found
 
 
-def _sets_of_ascii_atoms(leads: NDArray[np.bool_]) -> list[int]:
-    """leads: bool [num_states, 128], by first byte; the atoms within ASCII of which every byte leads, as bits."""
-    of_atom = np.logical_and.reduceat(leads[:, _BYTES_BY_ATOM], _FIRST_BYTES, axis=1)
-    sets: list[int] = (of_atom @ (np.int64(1) << np.arange(NUM_ASCII_ATOMS))).tolist()
-    return sets
+@inner
+def _comes_back(class_of: Ints, num_classes: int, delta: Ints, state: int) -> bool:
+    """Whether some byte leads, or a character of three bytes may lead, back to the state."""
+    row = state * num_classes
+    for byte_class in range(num_classes):
+        if delta[row + byte_class] == state:
+            return True
+    following = delta[row + class_of[0xE4]]
+    for _ in range(2):
+        if following < 0:
+            return False
+        following = delta[following * num_classes + class_of[0x80]]
+    return bool(following == state)
+
+
+@inner
+def _set_of(
+    class_of: Ints,
+    num_classes: int,
+    delta: Ints,
+    flags: Ints,
+    call_begins: Ints,
+    encodings: Ints,
+    atom_of_ascii: Nodes,
+    range_classes: Ints,
+    room: Ints,
+    stamps: Ints,
+    state: int,
+    kind: int,
+    stamp: int,
+) -> tuple[int, bool, int]:
+    """The atoms all of whose characters lead from the state back to it, or into final states; whether that is even.
+
+    Even: to one state, and no state on the way ends or calls anything. `stamp` is the last one in `stamps`, which goes
+    on from there.
+    """
+    atoms = _ALL_ASCII_ATOMS
+    for byte in range(128):
+        target = delta[state * num_classes + class_of[byte]]
+        if target < 0 or (target != state if kind == _OWN else flags[target] & arena.FINAL == 0):
+            atoms &= ~(1 << atom_of_ascii[byte])
+    is_even = True
+    only_target = -1
+    for byte in range(128):
+        if atoms >> atom_of_ascii[byte] & 1:
+            target = delta[state * num_classes + class_of[byte]] + 0
+            is_even = is_even and (only_target < 0 or only_target == target)
+            only_target = target
+    encoding = 0
+    while encoding < len(encodings):
+        atom = int(encodings[encoding])
+        leads = True
+        is_plain = True
+        last_target = only_target
+        while encoding < len(encodings) and encodings[encoding] == atom:
+            first = 0
+            count = 1
+            room[0] = state
+            for position in range(encodings[encoding + 1] if leads else 0):
+                stamp += 1
+                base = len(room) // 2 - first
+                num_following = 0
+                begin = encodings[encoding + 2 + position] * (num_classes + 1)
+                for place in range(first, first + count):
+                    source = room[place] + 0
+                    if position > 0 and (
+                        flags[source] & arena.FINAL != 0 or call_begins[source] != call_begins[source + 1]
+                    ):
+                        is_plain = False
+                    for entry in range(begin + 1, begin + 1 + range_classes[begin]):
+                        target = delta[source * num_classes + range_classes[entry]] + 0
+                        if target < 0:
+                            leads = False
+                        elif stamps[target] != stamp:
+                            stamps[target] = stamp
+                            room[base + num_following] = target
+                            num_following += 1
+                    if not leads:
+                        break
+                if not leads:
+                    break
+                first = base
+                count = num_following
+            for place in range(first, first + count if leads else first):
+                target = room[place] + 0
+                if target != state if kind == _OWN else flags[target] & arena.FINAL == 0:
+                    leads = False
+                is_plain = is_plain and (last_target < 0 or last_target == target)
+                last_target = target
+            encoding += _ENCODING_WIDTH
+        if leads:
+            atoms |= 1 << atom
+            is_even = is_even and is_plain
+            only_target = last_target
+    # Without a character there is nowhere that a body's leads to.
+    return atoms, is_even and (kind == _OWN or only_target >= 0), stamp
+
+
+@kernel
+def _write_starts(
+    sets: Nodes,
+    class_of: Ints,
+    num_classes: int,
+    encodings: Ints,
+    atom_of_ascii: Nodes,
+    range_classes: Ints,
+    starts: Ints,
+) -> None:
+    """Writes LOOP_STARTS, given as zeros."""
+    for number in range(len(sets)):
+        part = number * (num_classes + 1)
+        starts[part] = arena.NO_BYTE
+        for byte in range(127, -1, -1):
+            if sets[number] >> atom_of_ascii[byte] & 1:
+                starts[part] = byte
+                starts[part + 1 + class_of[byte]] = 1
+        for encoding in range(0, len(encodings), _ENCODING_WIDTH):
+            if sets[number] >> encodings[encoding] & 1:
+                begin = encodings[encoding + 2] * (num_classes + 1)
+                for entry in range(begin + 1, begin + 1 + range_classes[begin]):
+                    starts[part + 1 + range_classes[entry]] = 1

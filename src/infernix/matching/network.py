@@ -17,9 +17,9 @@ from infernix.matching import arena
 from infernix.matching.analysis import analyze
 from infernix.matching.determinize import determinize
 from infernix.matching.flattening import ROOT_BLOCK, FlatGrammar, flatten
-from infernix.matching.minimization import Quotient, merge_equal
 from infernix.matching.network_tables import network_tables
-from infernix.matching.rule_nfa import ROOT_RULE, build_nfa
+from infernix.matching.quotient import Quotient, merge_equal
+from infernix.matching.rule_nfa import ROOT_RULE, RuleNfa, build_nfa
 
 MAX_STATES = 1 << 21
 MAX_STEP_TABLE_ENTRIES = 1 << 26
@@ -56,7 +56,7 @@ def build_network(grammar: ir.Grammar) -> Network:
     if len(nfa.is_final) > MAX_STATES:
         raise ConstraintTooLarge(f"the constraint takes {len(nfa.is_final)} states, the bound is {MAX_STATES}")
     subsets = determinize(nfa)
-    quotient = merge_equal(subsets, nfa.num_letters)
+    quotient = merge_equal(subsets, nfa.num_classes, nfa.num_letters)
     num_states = len(quotient.final)
     if num_states * nfa.num_classes > MAX_STEP_TABLE_ENTRIES:
         raise ConstraintTooLarge(
@@ -66,10 +66,13 @@ def build_network(grammar: ir.Grammar) -> Network:
     lists: list[int] = []
     if subsets.first_nondeterministic < len(subsets.final):
         quotient, lists = _with_lists(quotient, nfa.num_classes)
+    rules = np.empty(2 * len(quotient.rule_starts), np.int32)
+    rules[0::2] = quotient.rule_starts
+    rules[1::2] = facts.nullable_blocks[nfa.block_of_rule]
     tables = {
         **network_tables(quotient, nfa),
         arena.TARGETS: np.array(lists, np.int32),
-        arena.RULES: np.stack([quotient.rule_starts, facts.nullable_blocks[nfa.block_of_rule]], axis=1).ravel(),
+        arena.RULES: rules,
     }
     return Network(
         tables,
@@ -77,14 +80,17 @@ def build_network(grammar: ir.Grammar) -> Network:
         num_classes=len(tables[arena.DELTA]) // num_states,
         root_rule=ROOT_RULE,
         token_sets=flat.token_sets,
-        automaton_starts=tuple(quotient.rule_starts[_is_large_automaton(flat)[nfa.block_of_rule]].tolist()),
+        automaton_starts=_starts_of_large_automata(flat, nfa, quotient),
     )
 
 
-def _is_large_automaton(flat: FlatGrammar) -> NDArray[np.bool_]:
-    """By block, whether it is an automaton of MIN_AUTOMATON_STATES states or more."""
+def _starts_of_large_automata(flat: FlatGrammar, nfa: RuleNfa, quotient: Quotient) -> tuple[int, ...]:
+    """Where the rules begin that are automata of MIN_AUTOMATON_STATES states or more."""
+    if len(flat.automaton_final) < MIN_AUTOMATON_STATES:
+        return ()
     sizes = np.append(np.diff(flat.automata[0::2]), 0)  # the last one is for blocks that are expressions
-    return sizes[flat.automaton_of] >= MIN_AUTOMATON_STATES
+    is_large = sizes[flat.automaton_of[nfa.block_of_rule]] >= MIN_AUTOMATON_STATES
+    return tuple(quotient.rule_starts[is_large].tolist())
 
 
 def _with_lists(quotient: Quotient, num_classes: int) -> tuple[Quotient, list[int]]:

@@ -8,7 +8,7 @@ from infernix.matching import arena
 from infernix.matching.determinize import mixed
 from infernix.matching.flattening import Ints, Nodes
 from infernix.matching.jit import inner, kernel
-from infernix.matching.minimization import Quotient
+from infernix.matching.quotient import Quotient
 from infernix.matching.rule_nfa import RuleNfa
 
 # A step table of more entries than this stays in the block of memory that has room for classes which turned out to be
@@ -23,8 +23,6 @@ def network_tables(quotient: Quotient, nfa: RuleNfa) -> dict[int, Ints]:
     """
     num_states, num_classes, num_rows = len(quotient.final), nfa.num_classes, len(quotient.rows)
     class_of = nfa.class_of.copy()
-    of_bytes = quotient.rows[quotient.rows[:, 0] < num_classes]
-    num_steps = len(of_bytes) + int((of_bytes[:, 1] - of_bytes[:, 0]).sum())
     delta = np.empty(num_states * num_classes, np.int32)
     flags = np.zeros(num_states, np.int32)
     call_begins, token_begins = np.zeros(num_states + 1, np.int32), np.zeros(num_states + 1, np.int32)
@@ -46,9 +44,6 @@ def network_tables(quotient: Quotient, nfa: RuleNfa) -> dict[int, Ints]:
         token_begins,
         token_edges,
         loops,
-        np.full(len(nfa.loops) + num_rows, -1, np.int32),
-        np.empty(2 * num_steps, np.int32),
-        np.zeros(3 * num_classes + 1, np.int64),
         counts,
     )
     num_distinct, num_calls, num_token_edges, num_loops = counts.tolist()
@@ -67,11 +62,10 @@ def network_tables(quotient: Quotient, nfa: RuleNfa) -> dict[int, Ints]:
 
 
 @inner
-def _merge_classes(sources: Ints, rows: Ints, num_classes: int, steps: Ints, work: Nodes) -> int:
+def _merge_classes(sources: Ints, rows: Ints, num_classes: int, work: Nodes) -> int:
     """Numbers the byte classes, those with the same steps alike, and returns how many are left.
 
-    steps: room for source and target of every step. work, all zeros: the numbers; the hash of a class's steps; where
-    they begin, one entry more than classes.
+    work, all zeros: the numbers; the hash of a class's steps; where they begin, one entry more than classes.
     """
     hashes = num_classes
     begins = 2 * num_classes
@@ -83,6 +77,8 @@ def _merge_classes(sources: Ints, rows: Ints, num_classes: int, steps: Ints, wor
                 work[begins + byte_class + 1] += 1
     for byte_class in range(num_classes):
         work[begins + byte_class + 1] += work[begins + byte_class]
+    # Source and target of every step.
+    steps = np.empty(2 * work[begins + num_classes], np.int32)
     # While they are written, a class's entry says where its next step belongs: behind all of them in the end.
     for row in range(len(sources)):
         if rows[3 * row] < num_classes:
@@ -131,18 +127,15 @@ def _write_tables(
     token_begins: Ints,
     token_edges: Ints,
     loop_rows: Ints,
-    loop_numbers: Ints,
-    steps: Ints,
-    work: Nodes,
     counts: Nodes,
 ) -> None:
-    """Writes the tables, and to `counts` their rows: classes, calls, token edges, loops.
-
-    loop_numbers, all -1: by counted loop the row that was made last for it; then by row of loop_rows the one before.
-    """
+    """Writes the tables, and to `counts` their rows: classes, calls, token edges, loops."""
     num_states = len(final)
     num_loops = len(loops) // 3
-    num_distinct = _merge_classes(sources, rows, num_classes, steps, work)
+    # By counted loop the row that was made last for it; then by row of loop_rows the one before.
+    loop_numbers = np.full(num_loops + len(sources) if num_loops > 0 else 0, -1, np.int32)
+    work = np.zeros(3 * num_classes + 1, np.int64)
+    num_distinct = _merge_classes(sources, rows, num_classes, work)
     counts[0] = num_distinct
     for byte in range(256):
         class_of[byte] = work[class_of[byte]]

@@ -1,7 +1,8 @@
 """Rules as nondeterministic automata over byte classes, rule calls, counted loops and token sets.
 
 Thompson's construction between two given states, driven by an explicit stack. Sub-expressions that cannot produce
-anything are left out, so a path that exists can be completed.
+anything are left out, so a path that exists can be completed. Of literals that follow each other as alternatives, equal
+beginnings are written once: of sorted ones, this makes the prefix tree.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class RuleNfa:
 def build_nfa(flat: FlatGrammar, facts: Facts) -> RuleNfa:
     """Raises ConstraintTooLarge past MAX_NFA_EDGES."""
     num_blocks = len(flat.automaton_of)
-    max_edges = int(facts.written[facts.is_rule != 0].sum())
+    max_edges = int(facts.written @ facts.is_rule)
     if max_edges > MAX_NFA_EDGES:
         raise ConstraintTooLarge(f"the constraint takes more than {MAX_NFA_EDGES} edges (MAX_NFA_EDGES)")
     max_states = 2 + max_edges + 2 * num_blocks + len(flat.automaton_final)
@@ -236,6 +237,10 @@ def _write_edges(
     first_loop = FIRST_LABEL + len(automaton_of)
     first_tokens = first_loop + len(loop_of)
     counts[1] = 2
+    # The states behind each byte of a literal but its last: those of the literal before, which begins at path_literal.
+    path = np.full(len(literals) + 1, -1, np.int32)
+    path_literal = 0
+    path_length = 0
     _rule_of(ROOT_BLOCK, rule_of_block, block_of_rule, counts)
     rule = 0
     while rule < counts[0]:
@@ -294,12 +299,24 @@ def _write_edges(
             child_target = target
             manner = _ALTERNATIVE
             if kind == LITERAL:
+                first = literal_begins[operand] + 0
                 last = literal_begins[operand + 1] - 1
-                for place in range(literal_begins[operand], last):
-                    following = _new_state(counts)
-                    _add_edge(edges, counts, source, literals[place], literals[place], following)
-                    source = following
-                if last >= literal_begins[operand]:
+                # Beginnings that it shares with the literal before it, from the same state, are there already.
+                shared = 0
+                if source == path[0]:
+                    most = min(last - first, path_length)
+                    while shared < most and literals[first + shared] == literals[path_literal + shared]:
+                        shared += 1
+                if first <= last:
+                    path[0] = source
+                    path_literal = first
+                    path_length = last - first
+                    source = path[shared] + 0
+                    for place in range(first + shared, last):
+                        following = _new_state(counts)
+                        _add_edge(edges, counts, source, literals[place], literals[place], following)
+                        source = following
+                        path[place - first + 1] = source
                     low = literals[last] + 0
                     high = low
             elif kind == CALL and is_inlined[operand] != 0:
