@@ -71,6 +71,18 @@ def test_an_automaton_accepts_what_its_expression_matches(regex: str) -> None:
     assert {text for text in TEXTS if lazy.accepts(text)} == expected(regex)
 
 
+@pytest.mark.parametrize(
+    "regex", ["((a?)?)*", "(((.)?)?)*", "((a?)?)+b?", "((a?)?){0,3}", "((a?b?)?){2,3}", "((a?)?)*(b?)*"]
+)
+def test_repetitions_inside_each_other_that_may_be_empty(regex: str) -> None:
+    """After a character, the inner repetition with nothing left is met before the one that begins anew."""
+    dfa = dfa_of(regex)
+    check_trimmed(dfa)
+    assert language(dfa) == expected(regex)
+    lazy = LazyAutomaton(expression(regex))
+    assert {text for text in TEXTS if lazy.accepts(text)} == expected(regex)
+
+
 @settings(max_examples=150, deadline=None)
 @given(BODIES, BODIES)
 def test_an_intersection_accepts_what_both_do(left: str, right: str) -> None:

@@ -7,6 +7,7 @@ automaton constructions" (1996). A bound of a hundred thousand costs nothing unt
 
 from __future__ import annotations
 
+from math import inf
 from typing import TypeAlias
 
 from infernix.grammar import ir
@@ -148,9 +149,9 @@ class CharacterNfa:
         accepts = False
         moves: list[Move] = []
         seen = {state}
-        # Repetitions of a body that may be empty: what fewer repetitions match, more of them do as well, and those
-        # that may be repeated more often are met first.
-        repeated: set[tuple[int, int]] = set()
+        # Repetitions of a body that may be empty, and how many there may still be: what fewer repetitions match, more
+        # of them do as well.
+        repeated: dict[tuple[int, int], float] = {}
         stack = [state]
 
         def reach(target: int) -> None:
@@ -179,9 +180,10 @@ class CharacterNfa:
                 reach(self._state(children[place], following) if children else following)
             else:
                 if self._nullable[children[0]]:
-                    if (node, following) in repeated:
+                    most = inf if maximum is None else maximum
+                    if repeated.get((node, following), -1) >= most:
                         continue
-                    repeated.add((node, following))
+                    repeated[node, following] = most
                 if place == 0:
                     reach(following)
                 if maximum is None or maximum > 0:

@@ -85,7 +85,7 @@ def check_keyword(schema: dict[str, JsonValue], keyword: str, place: Place, dial
     Raises InvalidJsonSchema at the exact place.
     """
     value = schema[keyword]
-    if keyword == "type" and isinstance(value, str) and value in TYPE_NAMES:
+    if type(value) is _FORMS.get(keyword) or (keyword == "type" and isinstance(value, str) and value in TYPE_NAMES):
         return
     check = _CHECKS.get(keyword)
     if check is not None:
@@ -224,4 +224,13 @@ _CHECKS: dict[str, Callable[[JsonValue, Place, Dialect], None]] = {
         ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"), _check_string
     ),
     **dict.fromkeys(("pattern", "format", "contentEncoding", "contentMediaType"), _check_string),
+}
+
+# Keywords of which a value of this type, and no subtype of it, passes the check whatever the dialect.
+_FORMS: dict[str, type] = {
+    "enum": list,
+    "minimum": JsonNumber,
+    "maximum": JsonNumber,
+    "pattern": str,
+    **dict.fromkeys(SCHEMA_MAP, dict),
 }

@@ -35,6 +35,8 @@ _FIELDS = {
 }
 
 
+# Values that may be, or hold, numbers.
+_TO_LOOK_AT = (JsonNumber, list, dict)
 _ONE_TYPE = {name: frozenset({name}) for name in TYPE_NAMES}
 
 # Up to here binary64 holds every integer.
@@ -75,11 +77,13 @@ class ClauseReader:
         place = self._place.at(keyword)
         match keyword:
             case "const":
-                self._append("finite", _finite_values([value], place, (place,)))
+                self._append("finite", _finite_values([value], place, [(value, place)]))
             case "enum":
                 assert isinstance(value, list)
-                places = [place.at(str(index)) for index in range(len(value))]
-                self._append("finite", _finite_values(value, place, places))
+                numbers_or_parts: list[tuple[JsonValue, Place]] = [
+                    (item, place.at(str(index))) for index, item in enumerate(value) if isinstance(item, _TO_LOOK_AT)
+                ]
+                self._append("finite", _finite_values(value, place, numbers_or_parts))
             case "minimum" | "exclusiveMinimum":
                 self._read_bound("lower", keyword, value, place)
             case "maximum" | "exclusiveMaximum":
@@ -162,9 +166,9 @@ def _count(value: JsonValue, place: Place) -> LocatedCount:
     return LocatedCount(int(count), place)
 
 
-def _finite_values(values: list[JsonValue], place: Place, places: Sequence[Place]) -> FiniteValues:
-    """Every number in `values` must be exact."""
-    pending: list[tuple[JsonValue, Place]] = list(zip(reversed(values), reversed(places), strict=True))
+def _finite_values(values: list[JsonValue], place: Place, located: list[tuple[JsonValue, Place]]) -> FiniteValues:
+    """`values`. Every number among those that are `located`, or inside them, must be exact."""
+    pending = located[::-1]
     while pending:
         item, item_place = pending.pop()
         if isinstance(item, JsonNumber):

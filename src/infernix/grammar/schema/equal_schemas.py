@@ -12,6 +12,7 @@ SchemaKey: TypeAlias = tuple[Hashable, ...]
 
 # What each of these says is the same wherever it stands in a document.
 _WORDS = NUMBER_BOUNDS | COUNTS | {"type", "const", "enum", "pattern", "required"}
+_CONTAINERS = (list, dict)
 _WORDS_WITH_PARTS = frozenset({"items", "properties", "additionalProperties"})
 
 
@@ -25,7 +26,7 @@ def schema_key(schema: dict[str, JsonValue], *, may_have_parts: bool = True) -> 
     for keyword, value in schema.items():
         if keyword in _WORDS:
             if isinstance(value, list):
-                if any(isinstance(item, list | dict) for item in value):
+                if any(isinstance(item, _CONTAINERS) for item in value):
                     return None
                 key += (keyword, tuple(value))
             elif isinstance(value, dict):

@@ -12,7 +12,7 @@ A = A or X is X. Entries stand in document order all the time, because the order
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from infernix.errors import UnsupportedJsonSchema
@@ -78,14 +78,13 @@ class Alternative(NamedTuple):
         return [entry.clauses for entry in self.entries if isinstance(entry, Atom)]
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """An alternative on the way. `seen` are its entries and the resolved choices; an edge leads from a resolved
     choice to each one that its branch depends on."""
 
     alternative: Alternative
     seen: frozenset[Entry]
-    edges: dict[Choice, tuple[Choice, ...]] = field(default_factory=dict)
+    edges: dict[Choice, tuple[Choice, ...]]
 
     def holds(self, following: _State) -> bool:
         """Whether the branch by which `following` resolves one more choice is part of this state anyway."""
@@ -122,7 +121,7 @@ class Expander:
         if not any(isinstance(entry, Choice) for entry in entries):
             yield _narrowed(Alternative(entries), entries)
             return
-        pending = [_State(_narrowed(Alternative(entries), entries), frozenset(entries))]
+        pending = [_State(_narrowed(Alternative(entries), entries), frozenset(entries), {})]
         while pending:
             state = pending.pop()
             choice = _next_choice(state.alternative)
@@ -141,11 +140,11 @@ class Expander:
         fork = Fork(choice.place) if choice.exclusive else None
         for index, branch in enumerate(choice.branches):
             closure = self.closure(branch)
-            needed = tuple(entry for entry in closure.entries if isinstance(entry, Choice))
+            needed = tuple([entry for entry in closure.entries if isinstance(entry, Choice)])
             edges = {**state.edges, choice: needed}
-            if _leads_back(choice, edges):
+            if needed and _leads_back(choice, edges):
                 continue
-            fresh = tuple(entry for entry in closure.entries if entry not in state.seen)
+            fresh = tuple([entry for entry in closure.entries if entry not in state.seen])
             following = Alternative(
                 alternative.entries[:at] + fresh + alternative.entries[at + 1 :],
                 alternative.types,
@@ -221,22 +220,21 @@ def _split(subschema: Subschema, clauses: Clauses) -> tuple[Entry | Subschema, .
 
 
 def _asserts(clauses: Clauses) -> bool:
-    return clauses.types is not None or any(
-        (
-            clauses.finite,
-            clauses.properties,
-            clauses.required,
-            clauses.additional is not None and clauses.additional.value is not True,
-            clauses.lower,
-            clauses.upper,
-            clauses.min_length,
-            clauses.max_length,
-            clauses.patterns,
-            clauses.prefix,
-            clauses.items is not None and clauses.items.value is not True,
-            clauses.min_items,
-            clauses.max_items,
-        )
+    return bool(
+        clauses.types is not None
+        or clauses.finite
+        or clauses.properties
+        or clauses.required
+        or (clauses.additional is not None and clauses.additional.value is not True)
+        or clauses.lower
+        or clauses.upper
+        or clauses.min_length
+        or clauses.max_length
+        or clauses.patterns
+        or clauses.prefix
+        or (clauses.items is not None and clauses.items.value is not True)
+        or clauses.min_items
+        or clauses.max_items
     )
 
 

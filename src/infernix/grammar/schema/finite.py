@@ -73,7 +73,7 @@ class FiniteValueFilter:
                 holds = yield self._choose(entry, value)
             else:
                 holds = self._admits_itself(entry, value)
-                if holds and isinstance(value, list | dict):
+                if holds and isinstance(value, (list, dict)):
                     holds = yield self._parts(entry.clauses, value)
             if not holds:
                 return False

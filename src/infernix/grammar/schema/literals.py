@@ -17,8 +17,10 @@ _CONSTANTS = {None: b"null", True: b"true", False: b"false"}
 def lower_literals(values: tuple[JsonValue, ...], rules: JsonRules) -> Expression:
     """One of `values`: strings and names in canonical escapes, members in the schema's order, numbers as
     `canonical_number` writes them. Values with the same spelling (`1` and `1.0`) are one."""
-    spellings = dict.fromkeys(tuple(_tokens(value)) for value in values)
-    return choice(*(_lower_tokens(tokens, rules) for tokens in spellings))
+    spellings = dict.fromkeys(
+        [(canonical_string(value),) if isinstance(value, str) else tuple(_tokens(value)) for value in values]
+    )
+    return choice(*[_lower_tokens(tokens, rules) for tokens in spellings])
 
 
 def canonical_number(number: JsonNumber) -> bytes:
@@ -61,6 +63,8 @@ def _tokens(value: JsonValue) -> list[bytes]:
 
 
 def _lower_tokens(tokens: tuple[bytes, ...], rules: JsonRules) -> Expression:
+    if len(tokens) == 1:
+        return Literal(tokens[0])
     items: list[Expression] = []
     for index, token in enumerate(tokens):
         if index:

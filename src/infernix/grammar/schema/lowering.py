@@ -76,7 +76,7 @@ class Lowering:
         """Defines all rules that were asked for."""
         while self._pending:
             position = self._pending.pop()
-            self._builder.define(self._rule_of[position], self._lower(self._graph.nodes[position]))
+            self._builder.define(self._rule_of[position], self._lower_unshared(self._graph.nodes[position]))
 
     def _shared_rule(self, node: Node) -> RuleReference | None:
         match node:
@@ -104,8 +104,10 @@ class Lowering:
 
     def _lower(self, node: Node) -> Expression:
         shared = self._shared_rule(node)
-        if shared is not None:
-            return shared
+        return self._lower_unshared(node) if shared is None else shared
+
+    def _lower_unshared(self, node: Node) -> Expression:
+        """What `_shared_rule` has no rule for."""
         match node:
             case AnyOf(branches):
                 return choice(*(self._lower(node) for node in branches if self._satisfiability.admits_some(node)))

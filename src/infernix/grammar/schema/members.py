@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
+from typing import NamedTuple
 
 from infernix.grammar.ir import Choice, Expression, GrammarBuilder, Literal, Sequence, choice
 
@@ -26,8 +26,7 @@ from infernix.grammar.ir import Choice, Expression, GrammarBuilder, Literal, Seq
 _MAX_CHAIN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A declared member that can occur; `value` derives its values."""
 
     name: str
@@ -35,8 +34,7 @@ class Member:
     required: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSyntax:
+class MemberSyntax(NamedTuple):
     """How members are written. `spelled_name` gives a name with what ends it: no such spelling begins another."""
 
     opening: Expression

@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
     def at(self, *steps: str) -> Place:
         """The place below this one."""
-        return Place(self, steps)
+        return tuple.__new__(Place, (self, steps))  # what Place(self, steps) comes to, in half the time
 
     @property
     def pointer(self) -> str:

@@ -80,7 +80,7 @@ class Document:
     def _check_forms(self, start: InnerSchema) -> Subschema:
         """Checks every keyword of `start` and of the schemas below it, in document order."""
         policy = self._policy
-        words, dialect, add = policy.words, policy.dialect, self._keywords.append
+        words, dialect, leading, add = policy.words, policy.dialect, self._leading, self._keywords.append
         first = self._target_subschema(start)
         # A schema to be looked at, or one to be gone on with behind the keyword whose schemas have been looked at.
         pending: list[tuple[Subschema, Iterator[str] | None]] = [(first, None)]
@@ -88,11 +88,13 @@ class Document:
             subschema, keywords = pending.pop()
             schema, place = subschema.value, subschema.place
             if keywords is None:
-                check_is_schema(schema, place, dialect)
-                if not isinstance(schema, dict) or subschema in self._leading:
+                if not isinstance(schema, dict):
+                    check_is_schema(schema, place, dialect)
                     continue
-                self._leading[subschema] = []
-                if policy.is_foreign(schema):
+                if subschema in leading:
+                    continue
+                leading[subschema] = []
+                if "$schema" in schema and policy.is_foreign(schema):
                     # Refused where it is reached; what it says cannot be judged by the rules of this dialect.
                     add((subschema, "$schema", ()))
                     continue
@@ -106,10 +108,10 @@ class Document:
                         inner = self._inner(schema, keyword, place)
                 add((subschema, keyword, inner))
                 if inner or keyword == "$ref":
-                    self._leading[subschema].append((keyword, inner))
+                    leading[subschema].append((keyword, inner))
                 if inner:
                     pending.append((subschema, keywords))
-                    pending += [(below, None) for below in reversed(inner) if below not in self._leading]
+                    pending += [(below, None) for below in reversed(inner) if below not in leading]
                     break
         return first
 
@@ -190,9 +192,10 @@ class Document:
         content = schema_key(value) if self._shares_equal and isinstance(value, dict) else None
         if content is None:
             return Subschema(_as_schema(value), parent.at(step))
-        if content not in self._by_content:
-            self._by_content[content] = Subschema(_as_schema(value), parent.at(step))
-        return self._by_content[content]
+        known = self._by_content.get(content)
+        if known is None:
+            known = self._by_content[content] = Subschema(_as_schema(value), parent.at(step))
+        return known
 
 
 def _as_schema(value: JsonValue) -> Schema:

@@ -16,7 +16,7 @@ from infernix.errors import UnsupportedJsonSchema
 from infernix.grammar.schema.budget import Budget
 from infernix.grammar.schema.clauses import Subschema
 from infernix.grammar.schema.conjunction import intersect
-from infernix.grammar.schema.expansion import Alternative, Closure, Entry, Expander, Fork
+from infernix.grammar.schema.expansion import Alternative, Atom, Closure, Entry, Expander, Fork
 from infernix.grammar.schema.finite import FiniteValueFilter
 from infernix.grammar.schema.graph import SchemaGraph
 from infernix.grammar.schema.nodes import (
@@ -59,8 +59,8 @@ class Reducer:
         self._is_proving = False
         self._pending: list[tuple[int, Closure]] = []
         self._position_of: dict[frozenset[Subschema] | Subschema, int] = {}
-        self._position_of_entries: dict[frozenset[Entry], int] = {}
-        self._nodes_of: dict[frozenset[Entry], tuple[TypedNode, ...]] = {}
+        self._position_of_entries: dict[frozenset[Entry] | Entry, int] = {}
+        self._nodes_of: dict[frozenset[Entry] | Entry, tuple[TypedNode, ...]] = {}
         root = self._add(self._expander.closure(document.root), document.root.place)
         self._position_of[document.root] = root
         self.graph.add(Anything(), document.root.place)
@@ -111,15 +111,22 @@ class Reducer:
     def _reduce(self, position: int, closure: Closure) -> Node:
         if closure.impossible is not None:
             return closure.impossible
-        if not closure.entries:
+        entries = closure.entries
+        if not entries:
             return Anything()
-        known = self._position_of_entries.setdefault(frozenset(closure.entries), position)
+        known = self._position_of_entries.setdefault(_key_of(entries), position)
         if known != position:
             return Reference(known)
+        place = self.graph.places[position]
         try:
+            if len(entries) == 1 and isinstance(entries[0], Atom):
+                # The most common case: nothing to choose or to join.
+                alternative = Alternative(entries, entries[0].types)
+                nodes = self._nodes(alternative, place)
+                return nodes[0] if len(nodes) == 1 else self._union([Outcome(alternative, nodes)], place)
             outcomes = [
-                Outcome(alternative, self._nodes(alternative, self.graph.places[position]))
-                for alternative in self._expander.alternatives(closure.entries)
+                Outcome(alternative, self._nodes(alternative, place))
+                for alternative in self._expander.alternatives(entries)
             ]
         except UnsupportedJsonSchema:
             if self._is_proving and not self.budget.is_exhausted:
@@ -129,16 +136,17 @@ class Reducer:
             for outcome in outcomes:
                 for fork, branch in outcome.alternative.taken:
                     self.resolutions.setdefault(fork, {}).setdefault(branch, []).append(outcome)
-        return self._union(outcomes, self.graph.places[position])
+        return self._union(outcomes, place)
 
     def _nodes(self, alternative: Alternative, place: Place) -> tuple[TypedNode, ...]:
         if alternative.impossible is not None:
             return (alternative.impossible,)
-        key = frozenset(alternative.entries)
+        key = _key_of(alternative.entries)
         nodes = self._nodes_of.get(key)
         if nodes is None:
             atoms = alternative.atoms
-            self.budget.merge(max(len(atoms) - 1, 0), place)
+            if len(atoms) > 1:
+                self.budget.merge(len(atoms) - 1, place)
             if any(atom.finite for atom in atoms):
                 nodes = (self._filter.literals(alternative),)
             else:
@@ -165,6 +173,11 @@ class Reducer:
         else:
             branches += possible
         return branches[0] if len(branches) == 1 else AnyOf(tuple(branches))
+
+
+def _key_of(entries: tuple[Entry, ...]) -> frozenset[Entry] | Entry:
+    """The set of `entries`, a single one by itself."""
+    return entries[0] if len(entries) == 1 else frozenset(entries)
 
 
 def _without_subsumed(outcomes: list[Outcome]) -> list[Outcome]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infernix.errors import UnsatisfiableJsonSchema
@@ -26,19 +25,27 @@ def find_satisfiable(graph: SchemaGraph) -> Satisfiability:
 
     Linear in the number of edges (each is counted down once), as for Horn clauses (Dowling and Gallier 1984).
     """
+    found = {graph.ANYTHING}
+    # What a position needs mostly stands behind it. The clauses are for those that this does not find.
+    waiting: list[tuple[int, tuple[int, ...]]] = []
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        alternatives = _alternatives(graph.nodes[position])
+        if any(found.issuperset(needs) for needs in alternatives):
+            found.add(position)
+        else:
+            waiting += [(position, needs) for needs in alternatives]
+    if not waiting:
+        return Satisfiability(frozenset(found))
     num_missing: list[int] = []
-    heads: list[int] = []
     needed_by: dict[int, list[int]] = {}
     ready: list[int] = []
-    for position, node in enumerate(graph.nodes):
-        for needs in _alternatives(node):
-            for needed in needs:
-                needed_by.setdefault(needed, []).append(len(heads))
-            heads.append(position)
-            num_missing.append(len(needs))
-            if not needs:
-                ready.append(position)
-    found: set[int] = set()
+    for clause, (position, needs) in enumerate(waiting):
+        missing = [needed for needed in needs if needed not in found]
+        num_missing.append(len(missing))
+        for needed in missing:
+            needed_by.setdefault(needed, []).append(clause)
+        if not missing:
+            ready.append(position)
     while ready:
         position = ready.pop()
         if position in found:
@@ -47,26 +54,21 @@ def find_satisfiable(graph: SchemaGraph) -> Satisfiability:
         for clause in needed_by.get(position, ()):
             num_missing[clause] -= 1
             if num_missing[clause] == 0:
-                ready.append(heads[clause])
+                ready.append(waiting[clause][0])
     return Satisfiability(frozenset(found))
 
 
-def _alternatives(node: Node) -> Iterator[tuple[int, ...]]:
+def _alternatives(node: Node) -> list[tuple[int, ...]]:
     """Sets of positions, each set enough for `node` to have a value; a position counts once in a set."""
-    match node:
-        case Nothing():
-            return
-        case Reference(target):
-            yield (target,)
-        case AnyOf(branches):
-            for branch in branches:
-                yield from _alternatives(branch)
-        case ObjectNode(properties):
-            yield tuple(dict.fromkeys(prop.value for prop in properties if prop.required))
-        case ArrayNode():
-            yield _needed_elements(node)
-        case _:
-            yield ()
+    if isinstance(node, ObjectNode):
+        return [tuple(dict.fromkeys([prop.value for prop in node.properties if prop.required]))]
+    if isinstance(node, ArrayNode):
+        return [_needed_elements(node)]
+    if isinstance(node, AnyOf):
+        return [needs for branch in node.branches for needs in _alternatives(branch)]
+    if isinstance(node, Reference):
+        return [(node.target,)]
+    return [] if isinstance(node, Nothing) else [()]
 
 
 def _needed_elements(node: ArrayNode) -> tuple[int, ...]:
@@ -89,7 +91,7 @@ def explain(graph: SchemaGraph, satisfiability: Satisfiability, position: int) -
             return UnsatisfiableJsonSchema(reason, place.pointer)
         if isinstance(node, Nothing):
             return UnsatisfiableJsonSchema(node.reason, node.place.pointer)
-        needed = next(_alternatives(node))
+        needed = _alternatives(node)[0]
         position = next(part for part in needed if part not in satisfiability.positions)
     return UnsatisfiableJsonSchema(
         "every value would have to contain another one of its own kind, without end", graph.places[position].pointer

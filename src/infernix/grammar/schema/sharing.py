@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 
 from infernix.grammar.schema.graph import SchemaGraph
 from infernix.grammar.schema.nodes import AnyOf, ArrayNode, Literals, Node, ObjectNode, Property, Reference, TypedNode
+
+_CONTAINERS = (list, dict)
 
 
 def share_equal_positions(graph: SchemaGraph) -> None:
@@ -15,39 +17,44 @@ def share_equal_positions(graph: SchemaGraph) -> None:
     Nodes are compared with their parts already shared, from the leaves up, once each: positions on a cycle are equal
     to nothing but themselves. Members of two objects must have the same order as well.
     """
+    nodes = graph.nodes
     position_of: dict[Hashable, int] = {}
+    references = {position for position, node in enumerate(nodes) if isinstance(node, Reference)}
     entered: set[int] = set()
-    pending = [(graph.ROOT, False)]
+    # A position to enter, or -1 minus one whose parts are done.
+    pending = [graph.ROOT]
     while pending:
-        position, is_done = pending.pop()
-        node = graph.nodes[position]
-        if not is_done:
-            if position not in entered:
-                entered.add(position)
-                pending.append((position, True))
-                pending += [(part, False) for part in _parts(node) if part not in entered]
-            continue
-        node = graph.nodes[position] = _with_shared_parts(node, graph)
+        position = pending.pop()
+        if position >= 0:
+            if position in entered:
+                continue
+            entered.add(position)
+            parts = [part for part in _parts(nodes[position]) if part not in entered]
+            if parts:
+                pending.append(-1 - position)
+                pending += parts
+                continue
+        else:
+            position = -1 - position
+        node = nodes[position]
+        if not references.isdisjoint(_parts(node)):
+            node = nodes[position] = _with_shared_parts(node, graph)
         if not isinstance(node, Reference) and _is_hashable(node):
             first = position_of.setdefault(node, position)
             if first != position:
-                graph.nodes[position] = Reference(first)
+                nodes[position] = Reference(first)
+                references.add(position)
 
 
-def _parts(node: Node) -> Iterator[int]:
-    match node:
-        case Reference(target):
-            yield target
-        case AnyOf(branches):
-            for branch in branches:
-                yield from _parts(branch)
-        case ObjectNode(properties, additional):
-            yield from (prop.value for prop in properties)
-            if additional is not None:
-                yield additional
-        case ArrayNode():
-            yield from node.prefix
-            yield node.items
+def _parts(node: Node) -> list[int]:
+    if isinstance(node, ObjectNode):
+        values = [prop.value for prop in node.properties]
+        return values if node.additional is None else [*values, node.additional]
+    if isinstance(node, ArrayNode):
+        return [*node.prefix, node.items]
+    if isinstance(node, AnyOf):
+        return [part for branch in node.branches for part in _parts(branch)]
+    return [node.target] if isinstance(node, Reference) else []
 
 
 def _with_shared_parts(node: Node, graph: SchemaGraph) -> Node:
@@ -76,4 +83,4 @@ def _is_hashable(node: Node) -> bool:
     """Lists of values that are arrays or objects are not."""
     if isinstance(node, AnyOf):
         return all(map(_is_hashable, node.branches))
-    return not isinstance(node, Literals) or not any(isinstance(value, list | dict) for value in node.values)
+    return not isinstance(node, Literals) or not any(isinstance(value, _CONTAINERS) for value in node.values)
