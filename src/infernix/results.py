@@ -118,6 +118,23 @@ class ToolDiagnostics:
     was_recovered: bool = False
 
 
+class SpeculationBackend(StrEnum):
+    """Which network drafts: none, the model's own predictor, or a drafter in a directory of its own."""
+
+    NONE = "none"
+    MTP = "mtp"
+    DFLASH = "dflash"
+    DFLASH2 = "dflash2"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCounts:
+    """Drafts, and those of them that were committed."""
+
+    num_drafted: int = 0
+    num_accepted: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class SpeculativeStatistics:
     """What drafts brought to one request. A round brings one token and as many of its drafts as the model agrees with.
@@ -127,6 +144,10 @@ class SpeculativeStatistics:
     num_drafted           drafts in all
     num_accepted          drafts that were committed
     accepted_per_position   how often the first, the second, ... draft of a round was
+    backend               the network that drafts; NONE where only copies do
+    copies, network       the drafts that were copied from the request's own text, and those of the backend
+    draft_wait_seconds    wall seconds of its rounds until the drafts of all their requests were there; a part of
+                          `GenerationTimings.decode_seconds`
     """
 
     num_rounds: int = 0
@@ -134,6 +155,10 @@ class SpeculativeStatistics:
     num_drafted: int = 0
     num_accepted: int = 0
     accepted_per_position: tuple[int, ...] = ()
+    backend: SpeculationBackend = SpeculationBackend.NONE
+    copies: DraftCounts = DraftCounts()
+    network: DraftCounts = DraftCounts()
+    draft_wait_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +183,22 @@ class ConstraintObservation:
     matcher_seconds: float
     branch: OutputBranch = OutputBranch.UNDECIDED
     mask_upload_bytes: int = 0
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object: the one form of it in bodies, streams and logs."""
+        return {
+            "branch": self.branch.value,
+            "complete": self.complete,
+            "terminated": self.terminated,
+            "cache": self.cache.value,
+            "mask_positions": self.mask_positions,
+            "mask_upload_bytes": self.mask_upload_bytes,
+            "timings_seconds": {
+                "prepare": self.prepare_seconds,
+                "mask": self.mask_seconds,
+                "matcher": self.matcher_seconds,
+            },
+        }
 
 
 @dataclass(frozen=True, slots=True)

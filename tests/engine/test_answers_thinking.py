@@ -149,13 +149,13 @@ def test_cancelling_inside_the_reasoning() -> None:
     def script(so_far: tuple[int, ...]) -> ArrayLike:
         if len(so_far) == len(prompt.tokens) + 3:
             is_running.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
         return preferring(CHAT.num_tokens, {A: 1.0})
 
     model: Any = engine._loaded.model
     model.script = script
     with engine.submit(prompt, RequestOptions(constraint=OK_ONLY, thinking_budget=50)) as handle:
-        assert is_running.wait(10)
+        assert is_running.wait(60)
         handle.cancel()
         go_on.set()
         result = handle.wait()

@@ -74,7 +74,7 @@ def test_threads_that_come_first_together_share_one_compiler() -> None:
     assert made == []
 
     def prepare() -> None:
-        barrier.wait(10)
+        barrier.wait(60)
         service.prepare(choice(["ok"]))
 
     threads = [threading.Thread(target=prepare) for _ in range(4)]

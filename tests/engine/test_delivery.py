@@ -56,7 +56,7 @@ def test_who_waits_is_woken() -> None:
     thread.start()
     delivery.publish([said("a")])
     delivery.publish([said("b")], result=RESULT)
-    thread.join(10)
+    thread.join(60)
     assert seen == [said("a"), said("b"), RESULT]
 
 

@@ -13,7 +13,7 @@ from infernix.engine.drafting import Drafting, NgramOptions
 from infernix.engine.limits import CoreLimits
 from infernix.options import SamplingParameters
 from infernix.program.program import Program
-from infernix.results import FinishReason, GenerationResult
+from infernix.results import FinishReason, GenerationResult, SpeculationBackend
 from support.driven_core import GREEDY, VOCABULARY, prepared
 from support.scripted_model import ScriptedModel
 
@@ -109,10 +109,10 @@ def test_where_nobody_has_memory_left_there_are_no_drafts() -> None:
     held = bench.model.pools[0].num_held
     bench.model.pools[0].num_positions = held + 1
     bench.core.cycle()
-    assert request.counts.num_drafted == 0
+    assert request.counts.drafts.num_rounds == 0
     bench.model.pools[0].num_positions = 1000
     bench.core.cycle()
-    assert request.counts.num_drafted > 0
+    assert request.counts.drafts.num_rounds > 0
 
 
 def test_statistics_count_all_requests() -> None:
@@ -124,7 +124,10 @@ def test_statistics_count_all_requests() -> None:
     assert len(observed) == 3
     assert counters.num_drafted == sum(each.num_drafted for each in observed)
     assert counters.num_accepted_drafts == sum(each.num_accepted for each in observed) > 0
-    assert 0 < counters.num_drafted_rounds <= counters.num_decode_rounds
+    assert counters.drafts.num_rounds == sum(each.num_rounds for each in observed) > 0
+    assert counters.drafts.num_fallback_rounds == sum(each.num_fallback_rounds for each in observed) > 0
+    assert all(each.network.num_drafted == 0 for each in observed)
+    assert all(each.backend is SpeculationBackend.NONE for each in observed)
 
 
 @pytest.mark.parametrize("options", [(64, 12), (-1, 12), (8, 3), (8, 65)])

@@ -39,7 +39,7 @@ SAMPLED = SamplingOptions(temperature=1.0, seed=3)
 
 
 def engine_for(script: Any, **options: Any) -> Engine:
-    engine_options = {name: options.pop(name) for name in ("prefill_chunk_tokens",) if name in options}
+    engine_options = {name: options.pop(name) for name in ("prefill_chunk_tokens", "cache_tokens") if name in options}
     return Engine(scripted_loaded(script, VOCABULARY, **options), **engine_options)
 
 
@@ -209,19 +209,10 @@ def test_an_exception_of_the_model_fails_the_request_only() -> None:
 
 
 def test_a_closed_engine_takes_no_request_and_ends_those_that_run() -> None:
-    is_running, go_on = threading.Event(), threading.Event()
-
-    def script(so_far: tuple[int, ...]) -> ArrayLike:
-        if len(so_far) == 2:
-            is_running.set()
-            assert go_on.wait(10)
-        return preferring(NUM_TOKENS, {LETTER_A: 1.0})
-
-    with engine_for(script) as engine:
+    endless = engine_for(lambda _: preferring(NUM_TOKENS, {LETTER_A: 1.0}), max_context=10**7, cache_tokens=10**7)
+    with endless as engine:
         stream = engine.stream("a")
         assert next(stream) == "a"
-        assert is_running.wait(10)
-        threading.Timer(0.01, go_on.set).start()
     with pytest.raises(EngineClosed):
         engine.generate("a")
     assert not engine.is_available
@@ -288,7 +279,7 @@ def test_the_models_memory_is_given_back_at_every_end(end: str) -> None:
     go_on = threading.Event()
 
     def script(so_far: tuple[int, ...]) -> ArrayLike:
-        assert len(so_far) < 3 or go_on.wait(10)
+        assert len(so_far) < 3 or go_on.wait(60)
         if len(so_far) == 3 and end == "error":
             return np.full(NUM_TOKENS, np.nan)
         return preferring(NUM_TOKENS, {EOS if len(so_far) == 3 and end == "stop" else LETTER_A: 1.0})

@@ -14,145 +14,22 @@ from infernix.frontend.answer_reader import AnswerReader
 from infernix.program.choice import TokenChooser
 from infernix.program.sequence import PhysicalSequence
 from infernix.results import GenerationResult
-from tests.engine.simulation.clients import Client
+from tests.engine.simulation.faults import (
+    MAX_STRIKES,
+    Broken,
+    Fault,
+    answers,
+    finish,
+    in_method,
+    in_program,
+    nobody_fails,
+    one_fails,
+    sweep,
+    unit_fails,
+)
 from tests.engine.simulation.memory_model import MemoryModel
 from tests.engine.simulation.scenario import TIGHT_REPLAY, TIGHT_SNAPSHOT, WANTED, Memory, Scenario
 from tests.engine.simulation.world import CountedMatcher
-
-_MAX_STRIKES = 12
-
-
-class Broken(Exception):
-    """What is raised where nothing should be."""
-
-
-class Fault:
-    """Raises at the `at`-th call of `strike`; `has_struck` says whether it came to that, `unit` whose unit that was."""
-
-    def __init__(self, at: int, make_error: Callable[[str], BaseException] = Broken) -> None:
-        self._num_left = at
-        self.scenario: Scenario | None = None
-        self.unit: set[int] = set()
-        self.error = make_error(f"at {at}")
-        self.has_struck = False
-
-    def strike(self) -> None:
-        self._num_left -= 1
-        if self._num_left == 0:
-            self.has_struck = True
-            if self.scenario is not None:
-                self.unit = set(self.scenario.unit)
-            raise self.error
-
-
-def answers(scenario: Scenario) -> list[object]:
-    """What each request ended with; there is an end for each."""
-    ends: list[object] = []
-    for client in scenario.clients:
-        delivery = client.request.delivery
-        assert delivery.is_done, "a request was never answered"
-        ends.append(delivery._error if delivery._error is not None else delivery._result)
-    return ends
-
-
-def failed(scenario: Scenario, fault: Fault) -> list[Client]:
-    """Those whom the fault took with it. All the others are as if nothing had been."""
-    victims = []
-    for client, end in zip(scenario.clients, answers(scenario), strict=True):
-        if end is fault.error:
-            victims.append(client)
-        else:
-            assert isinstance(end, GenerationResult), f"{end!r}"
-            client.check_end()
-    return victims
-
-
-def finish(scenario: Scenario, fault: Fault) -> None:
-    """The engine goes on: one more request of each kind gets its answer, and nothing has leaked."""
-    victims = {client.request for client in failed(scenario, fault)}
-    for client in scenario.clients:
-        client.handle.close()
-        client.is_released = client.is_closed = True
-    num_before = len(scenario.clients)
-    scenario.submit_all()
-    scenario.run()
-    for client in scenario.clients[num_before:]:
-        assert client.request not in victims
-        client.check_end()
-        client.collect()
-    assert scenario.core.intake.is_open
-    assert scenario.core.statistics().num_outstanding == 0
-    assert scenario.core.statistics().num_running == 0
-    scenario.core.stop()
-    scenario.core.cycle()
-    scenario.pool.check_held_by([])
-
-
-def sweep(
-    install: Callable[[Scenario, Fault, ExitStack], None],
-    verdict: Callable[[Scenario, Fault], None],
-    memory: Memory | None = None,
-    make_error: Callable[[str], BaseException] = Broken,
-    **options: Any,
-) -> int:
-    """Lets the fault strike at the first time, the second, and so on; how often it did."""
-    for at in range(1, _MAX_STRIKES + 1):
-        scenario, fault = Scenario(memory, **options), Fault(at, make_error)
-        fault.scenario = scenario
-        with ExitStack() as stack:
-            install(scenario, fault, stack)
-            scenario.submit_all()
-            scenario.run()
-        if not fault.has_struck:
-            return at - 1
-        verdict(scenario, fault)
-        finish(scenario, fault)
-    return _MAX_STRIKES
-
-
-def in_program(name: str, *, is_done: bool = False) -> Callable[[Scenario, Fault, ExitStack], None]:
-    """A call of the Program raises, before it does anything or when it has done all."""
-
-    def install(scenario: Scenario, fault: Fault, stack: ExitStack) -> None:
-        def hook(called: str, was_done: bool) -> None:
-            if (called, was_done) == (name, is_done):
-                fault.strike()
-
-        scenario.hook = hook
-        stack.callback(setattr, scenario, "hook", lambda *_: None)
-
-    return install
-
-
-def in_method(owner: type, name: str, *, is_done: bool = False) -> Callable[[Scenario, Fault, ExitStack], None]:
-    """A method raises, before it does anything or when it has done all."""
-
-    def install(scenario: Scenario, fault: Fault, stack: ExitStack) -> None:
-        method = getattr(owner, name)
-
-        def breaking(*arguments: Any, **options: Any) -> Any:
-            if is_done:
-                result = method(*arguments, **options)
-                fault.strike()
-                return result
-            fault.strike()
-            return method(*arguments, **options)
-
-        stack.enter_context(patch.object(owner, name, breaking))
-
-    return install
-
-
-def one_fails(scenario: Scenario, fault: Fault) -> None:
-    assert len(failed(scenario, fault)) == 1
-
-
-def unit_fails(scenario: Scenario, fault: Fault) -> None:
-    assert {client.request.number for client in failed(scenario, fault)} == fault.unit
-
-
-def nobody_fails(scenario: Scenario, fault: Fault) -> None:
-    assert not failed(scenario, fault)
 
 
 def test_the_scenario_runs_undisturbed() -> None:
@@ -174,33 +51,33 @@ def test_a_request_that_cannot_begin_or_go_on_fails_alone(name: str) -> None:
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("name", ["decode_batch", "commit"])
 def test_a_round_that_fails_takes_its_own_requests_with_it(name: str, is_done: bool) -> None:
-    assert sweep(in_program(name, is_done=is_done), unit_fails) == _MAX_STRIKES
+    assert sweep(in_program(name, is_done=is_done), unit_fails) == MAX_STRIKES
 
 
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_forward_pass_that_fails(is_done: bool) -> None:
-    assert sweep(in_method(MemoryModel, "forward_rows", is_done=is_done), unit_fails) == _MAX_STRIKES
-    assert sweep(in_method(MemoryModel, "_append", is_done=is_done), unit_fails) == _MAX_STRIKES
+    assert sweep(in_method(MemoryModel, "forward_rows", is_done=is_done), unit_fails) == MAX_STRIKES
+    assert sweep(in_method(MemoryModel, "_append", is_done=is_done), unit_fails) == MAX_STRIKES
 
 
 def test_sampling_that_fails() -> None:
-    assert sweep(in_method(TokenChooser, "choose"), unit_fails) == _MAX_STRIKES
+    assert sweep(in_method(TokenChooser, "choose"), unit_fails) == MAX_STRIKES
 
 
 @pytest.mark.parametrize("on_device", [False, True])
 def test_a_mask_that_cannot_be_worked_out_is_one_request_s(on_device: bool) -> None:
-    assert sweep(in_method(CountedMatcher, "look_ahead"), one_fails, on_device=on_device) == _MAX_STRIKES
+    assert sweep(in_method(CountedMatcher, "look_ahead"), one_fails, on_device=on_device) == MAX_STRIKES
 
 
 @pytest.mark.parametrize("owner", [CountedMatcher, AnswerReader], ids=["matcher", "reader"])
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_preview_that_fails_in_any_row(owner: type, is_done: bool) -> None:
     name = "preview" if owner is CountedMatcher else "feed"
-    assert sweep(in_method(owner, name, is_done=is_done), one_fails) == _MAX_STRIKES
+    assert sweep(in_method(owner, name, is_done=is_done), one_fails) == MAX_STRIKES
 
 
 def test_a_confirmation_that_fails() -> None:
-    assert sweep(in_method(CountedMatcher, "confirm"), one_fails) == _MAX_STRIKES
+    assert sweep(in_method(CountedMatcher, "confirm"), one_fails) == MAX_STRIKES
 
 
 @pytest.mark.parametrize("name", ["release", "take_back"])
@@ -244,7 +121,7 @@ def test_a_log_that_fails_is_nobody_s_failure() -> None:
         nobody_fails(scenario, fault)
         assert scenario.core.statistics().counters.num_failed_observations == 1
 
-    assert sweep(in_method(Scenario, "write"), verdict) == _MAX_STRIKES
+    assert sweep(in_method(Scenario, "write"), verdict) == MAX_STRIKES
 
 
 def test_drafts_that_cannot_be_made_are_nobody_s_failure() -> None:
@@ -266,7 +143,7 @@ def test_a_bound_of_the_matcher_is_no_failed_unit() -> None:
         one_fails(scenario, fault)
         assert scenario.core.statistics().counters.num_failed_units == 0
 
-    assert sweep(in_method(CountedMatcher, "look_ahead"), verdict, make_error=ConstraintTooLarge) == _MAX_STRIKES
+    assert sweep(in_method(CountedMatcher, "look_ahead"), verdict, make_error=ConstraintTooLarge) == MAX_STRIKES
 
 
 # Pauses
@@ -311,7 +188,7 @@ def broken_down(scenario: Scenario, fault: Fault) -> None:
 @pytest.mark.parametrize("install", [in_program("release"), in_method(CountedMatcher, "discard")])
 def test_memory_or_a_matcher_that_cannot_be_taken_back(install: Callable[[Scenario, Fault, ExitStack], None]) -> None:
     """Whatever happens then: every request is answered once, and either the engine goes on whole or it is closed."""
-    for at in range(1, _MAX_STRIKES + 1):
+    for at in range(1, MAX_STRIKES + 1):
         scenario, fault = Scenario(), Fault(at)
         previews = Fault(3)
         with ExitStack() as stack:
@@ -329,7 +206,7 @@ def test_memory_or_a_matcher_that_cannot_be_taken_back(install: Callable[[Scenar
 @pytest.mark.parametrize("name", ["may_end", "is_terminated"])
 def test_a_matcher_that_cannot_say_where_it_is(name: str) -> None:
     """The observation at the end is worked out before the answer: it must not cost anybody the answer."""
-    for at in range(1, _MAX_STRIKES + 1):
+    for at in range(1, MAX_STRIKES + 1):
         scenario, fault = Scenario(), Fault(at)
         with ExitStack() as stack:
 

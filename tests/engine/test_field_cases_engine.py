@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,9 +45,18 @@ def ask(text: str) -> ChatPrompt:
 
 
 def together(engine: Engine, requests: Sequence[tuple[ChatPrompt, RequestOptions]]) -> list[GenerationResult]:
-    """All at once, in this order."""
+    """All at once, in this order: the model waits for the last."""
+    model: Any = engine._loaded.model
+    script, are_submitted = model.script, threading.Event()
+
+    def waiting(so_far: tuple[int, ...]) -> ArrayLike:
+        assert are_submitted.wait(60)
+        return script(so_far)  # type: ignore[no-any-return]
+
+    model.script = waiting
     prepared = [(engine.prepare(prompt), options) for prompt, options in requests]
     handles: list[GenerationHandle] = [engine.submit(prompt, options) for prompt, options in prepared]
+    are_submitted.set()
     return [handle.wait() for handle in handles]
 
 

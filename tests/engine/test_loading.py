@@ -48,7 +48,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set this and the kernels are warm; they give up waiting in the end."""
     are_warm = threading.Event()
-    monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: are_warm.wait(20))
+    monkeypatch.setattr(infernix.matching, "warm_kernels", lambda progress: are_warm.wait(60))
     return are_warm
 
 

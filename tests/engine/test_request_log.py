@@ -48,8 +48,10 @@ def test_one_request_from_start_to_end() -> None:
         0,
     )
     assert (done["event"], done["finish_reason"], done["generated_tokens"]) == ("request_done", "output_limit", 3)
-    assert done["constraint"]["complete"] == result.constraint.complete  # type: ignore[union-attr]
-    assert done["constraint"]["mask_positions"] == 3
+    assert result.constraint is not None
+    assert done["constraint"] == result.constraint.record()
+    assert (done["constraint"]["complete"], done["constraint"]["mask_positions"]) == (True, 3)
+    assert done["speculation"] is None
     assert done["timings"]["total_seconds"] == result.timings.total_seconds
     assert done["scheduling"]["num_decode_rounds"] == 2
 

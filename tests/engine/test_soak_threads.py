@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from random import Random
 
 import pytest
 
 from infernix.engine import Engine
 from infernix.errors import EngineClosed
-from tests.engine.simulation.catalogue import catalogue
+from tests.engine.simulation.catalogue import Entry, catalogue
 from tests.engine.simulation.threads import Crowd, crowded_engine
 
 NUM_THREADS = 8
@@ -56,23 +58,32 @@ def test_more_requests_than_slots_are_refused_and_the_others_served() -> None:
     model.pools[0].check_held_by([])
 
 
-@pytest.mark.parametrize("num_threads_that_close", [1, 3])
-def test_closing_while_busy_answers_everybody(num_threads_that_close: int) -> None:
-    for num_answers in (0, 5, 30):
-        engine, model = crowded_engine()
-        crowd = Crowd(engine, may_close=True)
+class ClosingCrowd(Crowd):
+    """Whoever comes to make a certain request closes the engine before it, with some others at the same time."""
 
-        def close(engine: Engine = engine, crowd: Crowd = crowd, num_answers: int = num_answers) -> None:
-            while sum(crowd.outcomes.values()) < num_answers:
-                threading.Event().wait(0.001)
-            others = [threading.Thread(target=engine.close) for _ in range(num_threads_that_close - 1)]
+    def __init__(self, engine: Engine, num_requests_before: int, num_threads: int) -> None:
+        super().__init__(engine, may_close=True)
+        self._num_requests_before = num_requests_before
+        self._num_threads = num_threads
+        self._begun = itertools.count()
+
+    def _one(self, rng: Random, entry: Entry) -> None:
+        if next(self._begun) == self._num_requests_before:
+            others = [threading.Thread(target=self._engine.close) for _ in range(self._num_threads - 1)]
             for thread in others:
                 thread.start()
-            engine.close()
+            self._engine.close()
             for thread in others:
                 thread.join()
+        super()._one(rng, entry)
 
-        crowd.run(NUM_THREADS, 10, meanwhile=close)
+
+@pytest.mark.parametrize("num_threads_that_close", [1, 3])
+def test_closing_while_busy_answers_everybody(num_threads_that_close: int) -> None:
+    for num_requests_before in (0, 12, 40):
+        engine, model = crowded_engine()
+        crowd = ClosingCrowd(engine, num_requests_before, num_threads_that_close)
+        crowd.run(NUM_THREADS, 10)
         assert not engine.is_available
         assert crowd.outcomes["EngineClosed"] > 0
         with pytest.raises(EngineClosed):

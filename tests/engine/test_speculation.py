@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from frontend.tokenizer_files import byte_level
-from models.tiny_dflash import CONFIG, CONFIG2, drafter_tensors, write_drafter
-from models.tiny_mtp import predictor_tensors
-from models.tiny_qwen3_5 import HIDDEN, rewrite_tensors, tiny_qwen3_5
+from models.tiny_qwen3_5 import rewrite_tensors, tiny_qwen3_5
 
 from infernix.engine import Engine
 from infernix.engine.speculation import checked_speculation, open_drafter
@@ -20,50 +20,33 @@ from infernix.models import LoadedModel, open_model
 from infernix.options import OutputConstraint, RequestOptions, SamplingOptions
 from infernix.results import FinishReason, GenerationResult
 
-NUM_LOGITS = 3 + 256 + 6 + 7
+from .drafted_models import BACKENDS, NUM_LOGITS, asked_for, model_of, write_models
+
 PROMPTS = ["one two three", "abcabcabcabcabc", "x", "The quick brown fox jumps over the lazy dog. " * 3]
-_WRITES = ("o_proj.weight", "out_proj.weight", "down_proj.weight")
-
-
-def predictable(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """A model that mostly goes by its last token, and a predictor that knows no more than that."""
-    more = {
-        name: tensor * (0.0 if "norm" in name else 1.0) for name, tensor in predictor_tensors(experts=False).items()
-    }
-    more["mtp.fc.weight"] = torch.cat((torch.eye(HIDDEN), torch.zeros(HIDDEN, HIDDEN)), dim=1)
-    more["mtp.norm.weight"] = tensors["model.norm.weight"]
-    tensors |= more
-    return {name: tensor * (0.01 if name.endswith(_WRITES) else 1.0) for name, tensor in tensors.items()}
+PREDICTORS = ("mtp", "mtp of streams")
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("opened") / "tiny-qwen3_5"
-    tiny_qwen3_5(vocab_size=NUM_LOGITS).save_pretrained(path)
-    rewrite_tensors(path, predictable)
-    (path / "tokenizer.json").write_text(byte_level())
-    (path / "generation_config.json").write_text(json.dumps({"eos_token_id": 0}))
-    tensors = drafter_tensors(with_selector=True)
-    for name, tensor in tensors.items():
-        if name.endswith("codebook"):
-            tensors[name] = tensor.repeat(3, 1)[:NUM_LOGITS]
-    write_drafter(path / "dflash", CONFIG, drafter_tensors())
-    write_drafter(path / "dflash2", CONFIG2, tensors)
+    """Where the models of `drafted_models` are."""
+    path = tmp_path_factory.mktemp("opened")
+    write_models(path)
     return path
 
 
 @pytest.fixture(scope="module")
-def loaded(directory: Path) -> LoadedModel:
-    return open_model(directory)
+def loaded_for(directory: Path) -> Callable[[str], LoadedModel]:
+    """The model of each backend, opened once."""
+    opened = {path: open_model(path) for path in {model_of(directory, backend) for backend in BACKENDS}}
+    return lambda backend: opened[model_of(directory, backend)]
 
 
-def asked_for(directory: Path, backend: str) -> dict[str, Any]:
-    """What an engine is told for a backend."""
-    drafter = {"draft_model": directory / backend} if backend.startswith("dflash") else {}
-    return {"speculation": backend, "draft_tokens": 4} | drafter
+def prompts_for(backend: str) -> list[str]:
+    """Half as many where rows run one after another."""
+    return PROMPTS[1::2] if backend == "mtp of streams" else PROMPTS
 
 
-def requests(sampling: SamplingOptions, **options: Any) -> list[tuple[str, RequestOptions]]:
+def requests(prompts: list[str], sampling: SamplingOptions, **options: Any) -> list[tuple[str, RequestOptions]]:
     """Free and constrained requests of several lengths."""
     constraints = [
         None,
@@ -82,7 +65,7 @@ def requests(sampling: SamplingOptions, **options: Any) -> list[tuple[str, Reque
             prompt,
             RequestOptions(max_new_tokens=9 + 14 * number, constraint=constraint, sampling=sampling, **options),
         )
-        for number, prompt in enumerate(PROMPTS)
+        for number, prompt in enumerate(prompts)
         for constraint in constraints
     ]
 
@@ -96,9 +79,10 @@ def answers(loaded: LoadedModel, wanted: list[tuple[str, RequestOptions]], **opt
     return results
 
 
-@pytest.mark.parametrize("backend", ["mtp", "dflash", "dflash2"])
-def test_greedy_answers_are_the_same(loaded: LoadedModel, directory: Path, backend: str) -> None:
-    wanted = requests(SamplingOptions(temperature=0.0))
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_greedy_answers_are_the_same(loaded_for: Callable[[str], LoadedModel], directory: Path, backend: str) -> None:
+    loaded = loaded_for(backend)
+    wanted = requests(prompts_for(backend), SamplingOptions(temperature=0.0))
     plain = answers(loaded, wanted)
     drafted = answers(loaded, wanted, **asked_for(directory, backend))
     for without, with_drafts in zip(plain, drafted, strict=True):
@@ -107,18 +91,24 @@ def test_greedy_answers_are_the_same(loaded: LoadedModel, directory: Path, backe
         assert with_drafts.constraint is None or without.constraint is not None
         counts = with_drafts.speculation
         assert counts is not None
+        assert counts.backend == asked_for(directory, backend)["speculation"]
+        assert counts.network.num_drafted == counts.num_drafted
         if len(without.token_ids) > 12:
             assert counts.num_drafted > 0
     assert any(result.finish_reason is FinishReason.STOP_TOKEN for result in drafted)
 
 
-def test_a_good_predictor_spares_rounds(loaded: LoadedModel, directory: Path) -> None:
+@pytest.mark.parametrize("backend", PREDICTORS)
+def test_a_good_predictor_spares_rounds(
+    loaded_for: Callable[[str], LoadedModel], directory: Path, backend: str
+) -> None:
     """Also where copies take its place now and then; the seed's text stays, because its drafts are never drawn."""
+    loaded = loaded_for(backend)
     for sampling in (SamplingOptions(temperature=0.0), SamplingOptions(temperature=0.3, seed=5)):
-        wanted = [(prompt, RequestOptions(max_new_tokens=60, sampling=sampling)) for prompt in PROMPTS]
+        wanted = [(prompt, RequestOptions(max_new_tokens=40, sampling=sampling)) for prompt in prompts_for(backend)]
         plain = answers(loaded, wanted)
         for more in ({}, {"ngram_draft_tokens": 9, "ngram_min_match": 4}):
-            drafted = answers(loaded, wanted, **asked_for(directory, "mtp"), **more)
+            drafted = answers(loaded, wanted, **asked_for(directory, backend), **more)
             assert [result.token_ids for result in drafted] == [result.token_ids for result in plain]
             counts = [result.speculation for result in drafted if result.speculation is not None]
             num_rounds = sum(result.scheduling.num_decode_rounds for result in drafted)
@@ -127,9 +117,12 @@ def test_a_good_predictor_spares_rounds(loaded: LoadedModel, directory: Path) ->
             assert num_rounds < 0.8 * (num_tokens - len(drafted))
 
 
-@pytest.mark.parametrize("backend", ["mtp", "dflash", "dflash2"])
-def test_sampled_answers_keep_to_their_constraints(loaded: LoadedModel, directory: Path, backend: str) -> None:
-    wanted = requests(SamplingOptions(temperature=1.0, seed=3, top_k=0, top_p=1.0))
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sampled_answers_keep_to_their_constraints(
+    loaded_for: Callable[[str], LoadedModel], directory: Path, backend: str
+) -> None:
+    loaded = loaded_for(backend)
+    wanted = requests(prompts_for(backend), SamplingOptions(temperature=1.0, seed=3, top_k=0, top_p=1.0))
     plain = answers(loaded, wanted)
     drafted = answers(loaded, wanted, **asked_for(directory, backend))
     for (_, options), result, without in zip(wanted, drafted, plain, strict=True):
@@ -140,8 +133,10 @@ def test_sampled_answers_keep_to_their_constraints(loaded: LoadedModel, director
             assert result.constraint.complete
 
 
-def test_what_a_drafter_cannot_do_is_refused(loaded: LoadedModel, directory: Path, tmp_path: Path) -> None:
-    dflash = directory / "dflash"
+def test_what_a_drafter_cannot_do_is_refused(
+    loaded_for: Callable[[str], LoadedModel], directory: Path, tmp_path: Path
+) -> None:
+    loaded, dflash = loaded_for("mtp"), directory / "dflash"
     for arguments, field in [
         (("ngram", None, None), "speculation"),
         (("mtp", 6, None), "draft_tokens"),
@@ -163,20 +158,47 @@ def test_what_a_drafter_cannot_do_is_refused(loaded: LoadedModel, directory: Pat
         Engine(loaded, speculation="dflash", draft_model=tmp_path / "absent")
 
 
-def test_a_model_without_a_predictor_is_refused(tmp_path: Path, loaded: LoadedModel) -> None:
+def test_a_model_of_another_kind_is_refused_and_told_which_ones_are_meant(
+    loaded_for: Callable[[str], LoadedModel], directory: Path
+) -> None:
+    with pytest.raises(InvalidOptions, match=r"'mtp' is for Qwen3\.5 and Qwen3\.8-Flash-Next models, and .* is none"):
+        Engine.load(speculation="mtp")
+    for backend in ("dflash", "dflash2"):
+        with pytest.raises(
+            InvalidOptions, match=rf"'{backend}' is for Qwen3\.5 models, and qwen4_exp is none"
+        ) as refused:
+            Engine(loaded_for("mtp of streams"), speculation=backend, draft_model=directory / backend)
+        assert refused.value.field == "speculation"
+
+
+def test_a_model_without_a_predictor_is_refused(tmp_path: Path) -> None:
     tiny_qwen3_5(vocab_size=NUM_LOGITS).save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text(byte_level())
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": 0}))
     with pytest.raises(ModelLoadError, match="multi-token predictor"):
         Engine.load(tmp_path, speculation="mtp")
-    with pytest.raises(InvalidOptions, match=r"is for Qwen3\.5 models"):
-        Engine.load(speculation="mtp")
 
 
-def test_the_number_of_drafts_has_a_default(loaded: LoadedModel, directory: Path) -> None:
-    for backend, expected in [("mtp", 3), ("dflash", 7), ("dflash2", 7)]:
+@pytest.mark.parametrize("backend", PREDICTORS)
+def test_every_wrong_tensor_of_a_predictor_is_named(directory: Path, tmp_path: Path, backend: str) -> None:
+    path = Path(shutil.copytree(model_of(directory, backend), tmp_path / "model"))
+
+    def broken(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        del tensors["mtp.pre_fc_norm_hidden.weight"]
+        return tensors | {"mtp.layers.0.self_attn.k_norm.weight": torch.ones(3)}
+
+    rewrite_tensors(path, broken)
+    with pytest.raises(ModelLoadError) as refused:
+        Engine.load(path, speculation="mtp")
+    assert "'mtp.pre_fc_norm_hidden.weight' is missing" in refused.value.message
+    assert "'mtp.layers.0.self_attn.k_norm.weight' has shape [3], expected [16]" in refused.value.message
+    Engine.load(path).close()
+
+
+def test_the_number_of_drafts_has_a_default(loaded_for: Callable[[str], LoadedModel], directory: Path) -> None:
+    for backend, expected in zip(BACKENDS, (3, 3, 7, 7), strict=True):
         asked = asked_for(directory, backend)
-        options = checked_speculation(backend, None, asked.get("draft_model"))
-        drafter = open_drafter(options, loaded, NUM_LOGITS)
+        options = checked_speculation(asked["speculation"], None, asked.get("draft_model"))
+        drafter = open_drafter(options, loaded_for(backend), NUM_LOGITS)
         assert drafter is not None
         assert drafter.num_drafts == expected

@@ -75,7 +75,7 @@ def held_back(num_tokens: int) -> tuple[Engine, threading.Event]:
     go_on = threading.Event()
 
     def script(so_far: tuple[int, ...]) -> ArrayLike:
-        assert len(so_far) <= num_tokens or go_on.wait(10)
+        assert len(so_far) <= num_tokens or go_on.wait(60)
         return preferring(NUM_TOKENS, {LETTER_A: 1.0})
 
     return Engine(scripted_loaded(script, VOCABULARY)), go_on
@@ -119,12 +119,12 @@ def test_cancelling_inside_a_character() -> None:
     def script(so_far: tuple[int, ...]) -> ArrayLike:
         if len(so_far) == 3:
             is_running.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
         return preferring(NUM_TOKENS, {wants[len(so_far) - 1]: 1.0})
 
     stream = Engine(scripted_loaded(script, VOCABULARY)).stream("a")
     assert next(stream) == "a"
-    assert is_running.wait(10)
+    assert is_running.wait(60)
     stream.cancel()
     go_on.set()
     # The second half shows that the first belongs to nothing, and the end that the second does not either.
@@ -133,12 +133,18 @@ def test_cancelling_inside_a_character() -> None:
     assert stream.result.finish_reason is FinishReason.CANCELLED
 
 
-def test_leaving_the_block_cancels() -> None:
+def test_leaving_the_block_cancels(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, go_on = held_back(1)
     with engine.stream("a") as stream:
         for _ in stream:
             break
-        threading.Timer(0.01, go_on.set).start()
+        cancel = stream._handle.cancel
+
+        def cancel_and_go_on() -> None:
+            cancel()
+            go_on.set()
+
+        monkeypatch.setattr(stream._handle, "cancel", cancel_and_go_on)
     assert stream.result.finish_reason is FinishReason.CANCELLED
     assert stream.result.text in ("a", "aa")
 
@@ -155,13 +161,13 @@ def test_cancelling_from_another_thread_while_a_unit_runs() -> None:
     def script(so_far: tuple[int, ...]) -> ArrayLike:
         if len(so_far) == 3:
             unit_started.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
         return preferring(NUM_TOKENS, {LETTER_A: 1.0})
 
     stream = Engine(scripted_loaded(script, VOCABULARY)).stream("a")
 
     def cancel() -> None:
-        assert unit_started.wait(10)
+        assert unit_started.wait(60)
         stream.cancel()
         go_on.set()
 

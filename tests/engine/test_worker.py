@@ -31,7 +31,7 @@ def succeeds_in_a_fork(check: Callable[[], bool]) -> bool:
         warnings.simplefilter("ignore", DeprecationWarning)  # threads and forks: that is what this is about
         child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(60)
         is_right = False
         try:
             is_right = check()

@@ -14,6 +14,7 @@ from infernix.models.dflash2 import Candidates
 from infernix.models.model import LanguageModel
 from infernix.options import SamplingParameters
 from infernix.program.drafters.chain import DraftChain
+from infernix.program.drafters.context import DraftContext
 from infernix.program.pending import PendingBatch, RowDecision
 from infernix.program.program import Program
 from infernix.program.sequence import PhysicalSequence
@@ -40,7 +41,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 def program_of(networks: Networks, kind: str | None, **options: int) -> Program:
     drafter = None if kind is None else networks.drafter(kind, NUM_DRAFTS)
     sizes = {"prefill_chunk_tokens": 8, "num_cache_positions": 512, "num_sequences": 6, "num_draft_tokens": NUM_DRAFTS}
-    return Program(networks.model, VOCABULARY, drafter=drafter, **(sizes | options))
+    model = networks.model if kind is None else networks.model_of(kind)
+    return Program(model, VOCABULARY, drafter=drafter, **(sizes | options))
 
 
 def prefilled(program: Program, sequence: PhysicalSequence) -> PhysicalSequence:
@@ -100,7 +102,7 @@ def test_what_was_read_is_right_after_all_that_happens(
         prefilled(program, program.start(prompt, LENGTH + 20, replace(sampling, seed=number)))
         for number, prompt in enumerate(PROMPTS)
     ]
-    texts = ordinary(networks.model, sampling)
+    texts = ordinary(networks.model_of(kind), sampling)
     are_same = sampling.temperature == 0 or kind != "dflash2"
     rng = random.Random(kind)
     num_forced = 0
@@ -184,12 +186,17 @@ def test_without_room_for_it_a_sequence_goes_on_without_drafts(networks: Network
     assert program.prefix(sequence).drafting is None
     pause(program, sequence, 1)
     accept(program, program.decode_batch([sequence], None))
-    assert sequence.ledger == ordinary(networks.model, GREEDY)[2][: len(sequence.ledger)]
+    assert program.propose([sequence], [NUM_DRAFTS]) == [DraftChain()]
+    # Run again from its beginning it has them again.
+    pause(program, sequence, 0)
+    check_proposals(networks, kind, program, [sequence])
+    accept(program, program.decode_batch([sequence], None))
+    assert sequence.ledger == ordinary(networks.model_of(kind), GREEDY)[2][: len(sequence.ledger)]
 
 
 def test_blocks_end_with_the_context(networks: Networks, kind: str) -> None:
     """The last drafts that fit stand at the model's last position."""
-    largest = networks.model.max_context
+    largest = networks.model_of(kind).max_context
     program = program_of(networks, kind, num_cache_positions=largest + 64, prefill_chunk_tokens=128)
     prompt = [place % 40 for place in range(largest - 3)]
     sequence = prefilled(program, program.start(prompt, 4, GREEDY))
@@ -202,6 +209,49 @@ def test_blocks_end_with_the_context(networks: Networks, kind: str) -> None:
 
 def fail(*_: object) -> torch.Tensor:
     raise RuntimeError("fault")
+
+
+def test_nobody_fails_because_a_drafter_cannot_read(
+    networks: Networks, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure is raised where drafts are asked for, once; the sequence has none until it is run again."""
+    program = program_of(networks, kind)
+    with monkeypatch.context() as patched:
+        patched.setattr(networks.predictor_of(kind) or getattr(networks, kind), reading_of(kind), fail)
+        sequence = prefilled(program, program.start(PROMPTS[2], LENGTH, GREEDY))
+    with pytest.raises(RuntimeError, match="fault"):
+        program.propose([sequence], [NUM_DRAFTS])
+    assert program.propose([sequence], [NUM_DRAFTS]) == [DraftChain()]
+    assert free_of_drafter(program)
+    accept(program, program.decode_batch([sequence], None))
+    pause(program, sequence, 0)
+    check_proposals(networks, kind, program, [sequence])
+
+
+def test_what_cannot_be_read_of_a_prefix_leaks_nothing(
+    networks: Networks, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = program_of(networks, kind)
+    sequence = prefilled(program, program.start(PROMPTS[2], LENGTH, GREEDY))
+    with monkeypatch.context() as patched:
+        patched.setattr(networks.predictor_of(kind) or getattr(networks, kind), reading_of(kind), fail)
+        with pytest.raises(RuntimeError, match="fault"):
+            program.prefix(sequence)
+    with monkeypatch.context() as patched:
+        prefix = program.prefix(sequence)
+        patched.setattr(DraftContext, "fork", fail)
+        with pytest.raises(RuntimeError, match="fault"):
+            program.start([*prefix.tokens, 1, 2], LENGTH, GREEDY, prefix=prefix)
+    prefix.release()
+    check_proposals(networks, kind, program, [sequence])
+    program.release(sequence)
+    assert program.pool.num_free_positions == program.pool.num_positions
+    assert free_of_drafter(program)
+
+
+def reading_of(kind: str) -> str:
+    """The method by which a network reads."""
+    return "append_context" if kind.startswith("dflash") else "forward_rows"
 
 
 def test_a_faulty_pass_leaves_what_was_read(networks: Networks, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +267,7 @@ def test_a_faulty_pass_leaves_what_was_read(networks: Networks, kind: str, monke
     check_proposals(networks, kind, program, [sequence])
     accept(program, program.decode_batch([sequence], None, [DraftChain((3,))]))
     with monkeypatch.context() as patched:
-        patched.setattr(networks.model, "head", fail)
+        patched.setattr(networks.predictor_of(kind) or networks.model, "head", fail)
         with pytest.raises(RuntimeError):
             program.propose([sequence], [NUM_DRAFTS])
     accept(program, program.decode_batch([sequence], None, [DraftChain((3,))]))

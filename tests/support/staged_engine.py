@@ -17,6 +17,7 @@ from infernix.results import (
     GenerationTimings,
     OutputChannel,
     OutputDelta,
+    SpeculationBackend,
 )
 from infernix.tools import ToolCall, ToolCallDelta
 
@@ -107,6 +108,7 @@ class StagedEngine:
     handles: list[StagedHandle] = field(default_factory=list)
     prepare_hook: Callable[[Any], None] = lambda prompt: None
     counters: Counters = field(default_factory=Counters)
+    backend: SpeculationBackend = SpeculationBackend.NONE
 
     def prepare(self, prompt: Any) -> Any:
         self.prepare_hook(prompt)
@@ -123,7 +125,7 @@ class StagedEngine:
         return handle
 
     def statistics(self) -> EngineStatistics:
-        return EngineStatistics(0, 0, 0, len(self.handles), 0, 0, 100, 100, self.counters)
+        return EngineStatistics(0, 0, 0, len(self.handles), 0, 0, 100, 100, self.counters, self.backend)
 
 
 def saying(*events: GenerationEvent | str, error: Exception | None = None, **fields: Any) -> Callable[[Any], None]:

@@ -20,7 +20,14 @@ from infernix.engine.units import UnitRunner
 from infernix.engine.waiting import WaitingLine
 from infernix.errors import EngineClosed, QueueTimeout, RequestError
 from infernix.program.program import Program
-from infernix.results import FinishReason, GenerationEvent, GenerationResult, GenerationStarted, PublishedDelta
+from infernix.results import (
+    FinishReason,
+    GenerationEvent,
+    GenerationResult,
+    GenerationStarted,
+    PublishedDelta,
+    SpeculationBackend,
+)
 
 MAX_FAILED_UNITS = 8
 """So many units that fail one after another, without a good one between them, stop the engine."""
@@ -41,10 +48,13 @@ class EngineCore:
         clock: Callable[[], float] = time.perf_counter,
         log: RequestLog | None = None,
         drafting: Drafting | None = None,
+        backend: SpeculationBackend = SpeculationBackend.NONE,
     ) -> None:
+        """`backend` is the network that `drafting` asks, if any."""
         self.limits = limits or CoreLimits()
         self.clock = clock
-        self.recorder = Recorder(clock, log)
+        self._backend = None if drafting is None else backend
+        self.recorder = Recorder(clock, log, backend=self._backend)
         self._intake = Intake(self.limits, self.recorder, clock)
         self._program = program
         self._prefixes = PrefixCache(self.limits.max_cached_prefixes)
@@ -55,7 +65,6 @@ class EngineCore:
             num_lanes=self.limits.max_concurrency,
             snapshot_bytes=self.limits.snapshot_bytes,
         )
-        self._drafts = drafting is not None
         self._units = UnitRunner(program, self._prefixes, self.recorder, clock, drafting)
         self._waiting = WaitingLine(max_bypasses=self.limits.max_concurrency)
         self._unanswered: dict[int, Request] = {}
@@ -103,6 +112,7 @@ class EngineCore:
             num_free_positions=pool.num_free_positions,
             num_positions=pool.num_positions,
             counters=self.recorder.counters(),
+            backend=self._backend or SpeculationBackend.NONE,
         )
 
     def wait(self, timeout: float | None = None) -> None:
@@ -146,7 +156,7 @@ class EngineCore:
     def ended(self, request: Request, reason: FinishReason, deltas: Sequence[PublishedDelta]) -> None:
         """Settles a request whose output has ended, and answers it."""
         try:
-            result = result_of(request, reason, self.clock(), drafts=self._drafts)
+            result = result_of(request, reason, self.clock(), backend=self._backend)
         except Exception as error:
             self.failed(request, error)
             return

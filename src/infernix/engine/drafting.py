@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from infernix.engine.request import Request
 from infernix.matching.vocabulary import TokenClass, Vocabulary
-from infernix.program.drafters.chain import NO_DRAFTS, DraftChain
+from infernix.program.drafters.chain import NO_DRAFTS, DraftChain, DraftSource
 from infernix.program.drafters.corpus import MAX_MATCH_TOKENS, WINDOWS
 from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH, MAX_DRAFT_TOKENS, NgramDrafter
 from infernix.program.program import Program
@@ -51,26 +51,46 @@ class Drafting:
     def chains(self, requests: Sequence[Request]) -> list[DraftChain] | None:
         """The drafts of a round whose rows have room for their own tokens; None: no row has any.
 
-        A chain never reaches past what the round may bring (the output's budget, the rest of a thinking budget), and
-        takes only memory that nobody holds. A copy takes the place of what the program's drafter would propose.
+        A chain never reaches past what the round may bring (the output's budget, the rest of a thinking budget), is no
+        longer than the request's own recent drafts make worth while, and takes only memory that nobody holds. A copy
+        takes the place of what the program's drafter would propose.
         """
+        for request in requests:
+            request.pacing.settle(request.physical.ledger)
         chains = [self._copy(request) for request in requests]
         if self._num_neural_drafts:
             extents = [0 if chain else self._extent(request) for request, chain in zip(requests, chains, strict=True)]
             found = self._program.propose([request.physical for request in requests], extents)
             chains = [chain if chain else other for chain, other in zip(chains, found, strict=True)]
+        for request, chain in zip(requests, chains, strict=True):
+            request.pacing.propose(chain, len(request.physical.ledger))
         return chains if any(chains) else None
 
     def _copy(self, request: Request) -> DraftChain:
         num_allowed = _num_allowed(request) if self._ngram.num_draft_tokens else 0
         if num_allowed < 1:
             return NO_DRAFTS
-        chain = self._copies(request).propose(min(self._num_neural_drafts, num_allowed))[:num_allowed]
-        return DraftChain(chain) if chain and self._has_room(request, len(chain)) else NO_DRAFTS
+        num_others = min(self._num_neural_drafts, num_allowed)
+        chain = self._copies(request).propose(num_others)[:num_allowed]
+        pace = request.pacing.of(DraftSource.COPY)
+        num_drafts = pace.extent(len(chain))
+        # What is cut short must, like a copy whose source ends, be longer than what stands in its place otherwise.
+        if num_drafts < len(chain) and num_drafts <= request.pacing.of(DraftSource.NETWORK).extent(num_others):
+            pace.passed()
+            return NO_DRAFTS
+        if not num_drafts or not self._has_room(request, num_drafts):
+            return NO_DRAFTS
+        return DraftChain(chain[:num_drafts], source=DraftSource.COPY)
 
     def _extent(self, request: Request) -> int:
         """How many drafts of the program's drafter the round may have."""
-        extent = max(0, min(self._num_neural_drafts, _num_allowed(request)))
+        num_allowed = min(self._num_neural_drafts, _num_allowed(request))
+        if num_allowed < 1:
+            return 0
+        pace = request.pacing.of(DraftSource.NETWORK)
+        extent = pace.extent(num_allowed)
+        if not extent:
+            pace.passed()
         return extent if extent and self._has_room(request, extent) else 0
 
     def _has_room(self, request: Request, num_drafts: int) -> bool:

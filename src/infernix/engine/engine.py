@@ -28,7 +28,7 @@ from infernix.engine.limits import (
 from infernix.engine.preparation import Preparation
 from infernix.engine.prompt import Prompt
 from infernix.engine.request_log import RequestLog
-from infernix.engine.speculation import SpeculationBackend, checked_speculation, open_drafter
+from infernix.engine.speculation import checked_speculation, open_drafter
 from infernix.engine.statistics import EngineStatistics
 from infernix.engine.stream import GenerationStream
 from infernix.engine.worker import Worker
@@ -40,7 +40,7 @@ from infernix.models import LoadedModel, open_model
 from infernix.options import RequestOptions, SamplingParameters, shown_value
 from infernix.program.drafters.ngram import DEFAULT_MIN_MATCH
 from infernix.program.program import DEFAULT_PREFILL_CHUNK_TOKENS, Program
-from infernix.results import GenerationResult
+from infernix.results import GenerationResult, SpeculationBackend
 
 DEFAULT_GRAMMAR_CACHE_BYTES = 256 << 20
 DEFAULT_LIMITS = CoreLimits()
@@ -94,9 +94,10 @@ class Engine:
         ngram_draft_tokens        drafts a round that are copied from a request's own text, 0..63; 0: none
         ngram_min_match           tokens before such a copy that must be the same, 4..64
         speculation               a network that drafts where nothing is copied: "none", "mtp" (the predictor of a
-                                  Qwen3.5 checkpoint), "dflash" or "dflash2" (drafters for a Qwen3.5 model)
-        draft_tokens              its drafts a round: mtp 1..5 (None: 3), the others 1..15 (None: 7) and no more than
-                                  their blocks have
+                                  Qwen3.5 or Qwen3.8-Flash-Next checkpoint), "dflash" or "dflash2" (drafters for a
+                                  Qwen3.5 model)
+        draft_tokens              its drafts a round at most: mtp 1..5 (None: 3), the others 1..15 (None: 7) and no more
+                                  than their blocks have
         draft_model               the directory of a "dflash" or "dflash2" drafter
         grammar_cache_bytes       bounds the compiled grammars that are kept
         prefill_chunk_tokens      tokens of a prompt that run between two rounds
@@ -123,9 +124,8 @@ class Engine:
         check_integer("prefill_chunk_tokens", prefill_chunk_tokens, 1, 2**31 - 1)
         ngram = checked_ngram(ngram_draft_tokens, ngram_min_match)
         vocabulary = loaded.tokenizer.vocabulary()
-        drafter = open_drafter(
-            checked_speculation(speculation, draft_tokens, draft_model), loaded, vocabulary.num_tokens
-        )
+        speculative = checked_speculation(speculation, draft_tokens, draft_model)
+        drafter = open_drafter(speculative, loaded, vocabulary.num_tokens)
         num_neural_drafts = 0 if drafter is None else drafter.num_drafts
         self._compiler_source = _CompilerSource(vocabulary, grammar_cache_bytes, compiler)
         constraints = ConstraintService(self._compiler_source, vocabulary)
@@ -151,7 +151,7 @@ class Engine:
         drafting = None
         if ngram.num_draft_tokens or num_neural_drafts:
             drafting = Drafting(program, vocabulary, ngram, num_neural_drafts=num_neural_drafts)
-        core = EngineCore(program, limits, log=request_log, drafting=drafting)
+        core = EngineCore(program, limits, log=request_log, drafting=drafting, backend=speculative.backend)
         self._intake = core.intake
         # None after `close`, so that the pool's memory is given back.
         self._core: EngineCore | None = core

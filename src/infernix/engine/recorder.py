@@ -11,7 +11,7 @@ from typing import Any
 
 from infernix.engine.request import Request
 from infernix.engine.request_log import RequestLog
-from infernix.engine.settlement import observation_of
+from infernix.engine.settlement import observation_of, speculation_of
 from infernix.engine.statistics import ConstraintOutcome, Counters, PauseRoute, Rejection, RequestOutcome
 from infernix.errors import (
     ConstraintDeadEnd,
@@ -24,7 +24,7 @@ from infernix.errors import (
 )
 from infernix.program.drafters.chain import DraftChain
 from infernix.program.pending import PendingBatch, RowDecision
-from infernix.results import ConstraintObservation, FinishReason, GenerationResult
+from infernix.results import ConstraintObservation, FinishReason, GenerationResult, SpeculationBackend
 
 _OUTCOME_OF_ERROR: tuple[tuple[type[BaseException], RequestOutcome], ...] = (
     (ConstraintDeadEnd, RequestOutcome.DEAD_END),
@@ -47,12 +47,18 @@ THROUGHPUT_SECONDS = 10.0
 class Recorder:
     """Keeps the counters and writes the request log, from the worker and from submitting threads.
 
-    `clock` is the engine's; the log's times are those of `wall_clock`.
+    `clock` is the engine's; the log's times are those of `wall_clock`. `backend` as in `result_of`.
     """
 
     def __init__(
-        self, clock: Callable[[], float], log: RequestLog | None, wall_clock: Callable[[], float] = time.time
+        self,
+        clock: Callable[[], float],
+        log: RequestLog | None,
+        wall_clock: Callable[[], float] = time.time,
+        *,
+        backend: SpeculationBackend | None = None,
     ) -> None:
+        self._backend = backend
         self._clock = clock
         self._wall_clock = wall_clock
         self._log = log
@@ -123,14 +129,19 @@ class Recorder:
             self._counters.num_units += 1
             self._counters.num_failed_units += failed
 
-    def round(
-        self,
-        batch: PendingBatch,
-        decisions: Sequence[RowDecision],
-        seconds: float,
-        chains: Sequence[DraftChain] | None = None,
+    def drafts(
+        self, chains: Sequence[DraftChain], nums_accepted: Sequence[int], wait_seconds: float, *, has_masks: bool
     ) -> None:
-        """A decode round was committed and published; `chains` are its rows' drafts."""
+        """A decode round of an engine that drafts was committed: its rows' drafts, and how many of each are with it."""
+        counters = self._counters
+        with self._lock:
+            for chain, num_accepted in zip(chains, nums_accepted, strict=True):
+                counters.drafts.add(chain, num_accepted)
+            counters.drafts.wait_seconds += wait_seconds
+            counters.constraint_draft_wait_seconds += wait_seconds if has_masks else 0.0
+
+    def round(self, batch: PendingBatch, decisions: Sequence[RowDecision], seconds: float) -> None:
+        """A decode round was committed and published."""
         counters = self._counters
         num_rows = len(batch.rows)
         with self._lock:
@@ -141,14 +152,6 @@ class Recorder:
             counters.forward_seconds += batch.forward_seconds
             counters.mask_wall_seconds += batch.mask_seconds
             counters.sampling_seconds += batch.sampling_seconds
-            if chains is not None:
-                counters.num_drafted_rounds += 1
-                counters.num_drafted += sum(map(len, chains))
-                # An output may end in the middle of its right drafts, as at a stop string.
-                counters.num_accepted_drafts += sum(
-                    min(row.num_accepted, decision.num_accepted)
-                    for row, decision in zip(batch.rows, decisions, strict=True)
-                )
         self._num_tokens += sum(decision.num_accepted for decision in decisions)
         if self._log is not None:
             self._tell_throughput()
@@ -190,7 +193,7 @@ class Recorder:
                 timings=asdict(result.timings),
                 scheduling=asdict(result.scheduling),
                 speculation=None if result.speculation is None else asdict(result.speculation),
-                constraint=None if result.constraint is None else asdict(result.constraint),
+                constraint=None if result.constraint is None else result.constraint.record(),
             )
 
     def failed(self, request: Request, error: BaseException) -> None:
@@ -203,7 +206,16 @@ class Recorder:
             self._count_tokens(request, request.session.num_tokens)
             if observation is not None:
                 self._count_constraint(observation, failed=True)
-        self._write("request_error", request=request.number, **_error_fields(error))
+        speculation = speculation_of(request, self._backend)
+        self._write(
+            "request_error",
+            request=request.number,
+            **_error_fields(error),
+            prompt_tokens=len(request.prepared.prompt),
+            generated_tokens=request.session.num_tokens,
+            speculation=None if speculation is None else asdict(speculation),
+            constraint=None if observation is None else observation.record(),
+        )
 
     def _count_tokens(self, request: Request, num_generated_tokens: int) -> None:
         self._counters.num_prompt_tokens += len(request.prepared.prompt)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from infernix.engine.delivery import Delivery
+from infernix.engine.draft_counters import DraftCounters
 from infernix.engine.states import RequestState, checked_move
 from infernix.frontend.budget import OutputBudget
 from infernix.frontend.session import OutputSession
 from infernix.options import SamplingParameters
 from infernix.program.drafters.ngram import NgramDrafter
+from infernix.program.drafters.pacing import DraftPacing
 from infernix.program.sequence import PhysicalSequence
 
 
@@ -50,7 +52,7 @@ class RequestTimes:
 
 @dataclass(slots=True)
 class RequestCounts:
-    """What happened to one request; see SchedulingStatistics."""
+    """What happened to one request; see SchedulingStatistics, and SpeculativeStatistics for `drafts`."""
 
     num_reused_prompt_tokens: int = 0
     num_bypassed: int = 0
@@ -61,17 +63,7 @@ class RequestCounts:
     num_decode_rounds: int = 0
     num_control_units: int = 0
     mask_upload_bytes: int = 0
-    num_drafted_rounds: int = 0
-    num_drafted: int = 0
-    accepted_per_position: list[int] = field(default_factory=list)
-
-    def drafted(self, num_drafts: int, num_accepted: int) -> None:
-        """A round with drafts was committed, the first `num_accepted` of them with it."""
-        self.num_drafted_rounds += 1
-        self.num_drafted += num_drafts
-        self.accepted_per_position += [0] * (num_accepted - len(self.accepted_per_position))
-        for place in range(num_accepted):
-            self.accepted_per_position[place] += 1
+    drafts: DraftCounters = field(default_factory=DraftCounters)
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -85,6 +77,7 @@ class Request:
     is_protected  it is back from a pause and has not done anything new since: it is not paused again
     pending_upload_bytes   sent to the device for a unit that is not committed yet
     copies         what drafts are copied from, up to `num_copied_from` tokens of prompt and output
+    pacing         how long its drafts are
     """
 
     number: int
@@ -104,6 +97,7 @@ class Request:
     pending_upload_bytes: int = 0
     copies: NgramDrafter | None = None
     num_copied_from: int = 0
+    pacing: DraftPacing = field(default_factory=DraftPacing)
 
     @property
     def session(self) -> OutputSession:

@@ -5,23 +5,31 @@ from __future__ import annotations
 import traceback
 from dataclasses import replace
 
+from infernix.engine.draft_counters import total
 from infernix.engine.request import Request
 from infernix.errors import ConstraintDeadEnd, InfernixError, InternalError, NonFiniteLogits
 from infernix.ops.acceptance import RowFailure
+from infernix.program.drafters.chain import DraftSource
 from infernix.results import (
     ConstraintObservation,
     FinishReason,
     GenerationResult,
     GenerationTimings,
     SchedulingStatistics,
+    SpeculationBackend,
     SpeculativeStatistics,
 )
 
 _EXCERPT_CHARACTERS = 40
 
 
-def result_of(request: Request, reason: FinishReason, now: float, *, drafts: bool = False) -> GenerationResult:
-    """The result of a request whose output has ended; `now` is the engine's clock, `drafts` whether it makes any."""
+def result_of(
+    request: Request, reason: FinishReason, now: float, *, backend: SpeculationBackend | None = None
+) -> GenerationResult:
+    """The result of a request whose output has ended, at `now` on the engine's clock.
+
+    `backend` is what drafts for the engine beside copies; None: it does not draft.
+    """
     session, counts = request.session, request.counts
     return GenerationResult(
         text=session.text,
@@ -46,7 +54,7 @@ def result_of(request: Request, reason: FinishReason, now: float, *, drafts: boo
             num_control_units=counts.num_control_units,
         ),
         request_id=request.number,
-        speculation=_speculation(request) if drafts else None,
+        speculation=speculation_of(request, backend),
     )
 
 
@@ -56,14 +64,21 @@ def observation_of(request: Request) -> ConstraintObservation | None:
     return None if observation is None else replace(observation, mask_upload_bytes=request.counts.mask_upload_bytes)
 
 
-def _speculation(request: Request) -> SpeculativeStatistics:
-    counts = request.counts
+def speculation_of(request: Request, backend: SpeculationBackend | None) -> SpeculativeStatistics | None:
+    """What drafts have brought to a request so far; None in an engine that does not draft."""
+    if backend is None:
+        return None
+    drafts = request.counts.drafts
     return SpeculativeStatistics(
-        num_rounds=counts.num_drafted_rounds,
-        num_fallback_rounds=counts.num_decode_rounds - counts.num_drafted_rounds,
-        num_drafted=counts.num_drafted,
-        num_accepted=sum(counts.accepted_per_position),
-        accepted_per_position=tuple(counts.accepted_per_position),
+        num_rounds=drafts.num_rounds,
+        num_fallback_rounds=drafts.num_fallback_rounds,
+        num_drafted=total(drafts.num_drafted),
+        num_accepted=total(drafts.num_accepted),
+        accepted_per_position=tuple(drafts.accepted_per_position),
+        backend=backend,
+        copies=drafts.of(DraftSource.COPY),
+        network=drafts.of(DraftSource.NETWORK),
+        draft_wait_seconds=drafts.wait_seconds,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from infernix.engine.limits import check_integer
@@ -12,23 +11,17 @@ from infernix.models import LoadedModel
 from infernix.models.dflash2 import DFlash2Drafter, open_dflash
 from infernix.models.mtp import MtpPredictor
 from infernix.models.qwen3_5 import Qwen35Model
+from infernix.models.qwen4_exp import Qwen4ExpModel
+from infernix.models.qwen4_exp_mtp import Qwen4ExpMtpPredictor
 from infernix.models.weights import WeightFiles
 from infernix.options import shown_value
 from infernix.program.drafters.dflash import MAX_BLOCK_DRAFTS, BlockDrafter
 from infernix.program.drafters.mtp import MAX_MTP_DRAFTS, MtpDrafter
 from infernix.program.drafters.neural import NeuralDrafter
+from infernix.results import SpeculationBackend
 
 DEFAULT_MTP_DRAFTS = 3
 DEFAULT_BLOCK_DRAFTS = 7
-
-
-class SpeculationBackend(StrEnum):
-    """Which network drafts: none, the model's own predictor, or a drafter in a directory of its own."""
-
-    NONE = "none"
-    MTP = "mtp"
-    DFLASH = "dflash"
-    DFLASH2 = "dflash2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +65,31 @@ def open_drafter(options: SpeculationOptions, loaded: LoadedModel, num_tokens: i
     """
     if options.backend is SpeculationBackend.NONE:
         return None
+    if options.backend is SpeculationBackend.MTP:
+        return _open_predictor(options, loaded, num_tokens)
+    return _open_block_drafter(options, loaded, num_tokens)
+
+
+def _open_predictor(options: SpeculationOptions, loaded: LoadedModel, num_tokens: int) -> NeuralDrafter:
+    model = loaded.model
+    if not isinstance(model, Qwen35Model | Qwen4ExpModel):
+        raise _of_another_kind(options, "Qwen3.5 and Qwen3.8-Flash-Next", loaded)
+    if loaded.directory is None:
+        raise InvalidOptions("the model was not opened from a directory, where its predictor is", field="speculation")
+    weights = WeightFiles(loaded.directory, dtype=model.dtype, device=model.device)
+    predictor = (
+        MtpPredictor(model.config, weights, model)
+        if isinstance(model, Qwen35Model)
+        else Qwen4ExpMtpPredictor(weights, model)
+    )
+    num_drafts = options.num_draft_tokens or DEFAULT_MTP_DRAFTS
+    return MtpDrafter(predictor, model, num_tokens=num_tokens, num_drafts=num_drafts)
+
+
+def _open_block_drafter(options: SpeculationOptions, loaded: LoadedModel, num_tokens: int) -> NeuralDrafter:
     model = loaded.model
     if not isinstance(model, Qwen35Model):
-        raise InvalidOptions(
-            f"{options.backend.value!r} is for Qwen3.5 models, and {loaded.name} is none", field="speculation"
-        )
-    if options.backend is SpeculationBackend.MTP:
-        if loaded.directory is None:
-            raise InvalidOptions(
-                "the model was not opened from a directory, where its predictor is", field="speculation"
-            )
-        weights = WeightFiles(loaded.directory, dtype=model.dtype, device=model.device)
-        predictor = MtpPredictor(model.config, weights, model)
-        num_drafts = options.num_draft_tokens or DEFAULT_MTP_DRAFTS
-        return MtpDrafter(predictor, model, num_tokens=num_tokens, num_drafts=num_drafts)
+        raise _of_another_kind(options, "Qwen3.5", loaded)
     assert options.draft_model is not None
     network = open_dflash(options.draft_model, model)
     found = SpeculationBackend.DFLASH2 if isinstance(network, DFlash2Drafter) else SpeculationBackend.DFLASH
@@ -100,3 +104,9 @@ def open_drafter(options: SpeculationOptions, loaded: LoadedModel, num_tokens: i
             f"{num_drafts} drafts, but the drafter's blocks have {network.max_drafts}", field="draft_tokens"
         )
     return BlockDrafter(network, model, num_tokens=num_tokens, num_drafts=num_drafts)
+
+
+def _of_another_kind(options: SpeculationOptions, wanted: str, loaded: LoadedModel) -> InvalidOptions:
+    return InvalidOptions(
+        f"{options.backend.value!r} is for {wanted} models, and {loaded.name} is none", field="speculation"
+    )

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from infernix.results import CacheAccess
+from infernix.engine.draft_counters import DraftCounters, total
+from infernix.results import CacheAccess, SpeculationBackend
 
 
 class RequestOutcome(StrEnum):
@@ -62,11 +63,12 @@ class Counters:
     queue_seconds, first_token_seconds, request_seconds    summed over requests; `num_first_tokens` had a first token
     num_pauses, num_snapshot_restores, num_replay_restores, num_revoked_snapshots   moves of requests
     num_decode_rounds, num_decode_rows   rounds, and requests in them
-    num_drafted_rounds, num_drafted, num_accepted_drafts   rounds with drafts, the drafts, and those that were committed
+    drafts                    what drafts came to; see DraftCounters
     num_units, num_failed_units   all units (rounds, chunks of prompts and replays, forced tokens); those that failed
     round_seconds   of decode rounds, from the choice of their rows to the last publication; in them
     forward_seconds, mask_wall_seconds, sampling_seconds   the model, the legal sets and the choice of tokens
     constraint_prepare_seconds ... mask_upload_bytes   of constrained requests that ended, also of cancelled ones
+    constraint_draft_wait_seconds   once for each round that had masks, how long they waited for drafts
     num_failed_drafts         rounds that went without drafts because making them failed
     num_failed_prefixes       beginnings that could not be kept for later requests
     num_failed_observations   records that the request log did not take
@@ -91,9 +93,7 @@ class Counters:
     num_revoked_snapshots: int = 0
     num_decode_rounds: int = 0
     num_decode_rows: int = 0
-    num_drafted_rounds: int = 0
-    num_drafted: int = 0
-    num_accepted_drafts: int = 0
+    drafts: DraftCounters = field(default_factory=DraftCounters)
     num_units: int = 0
     num_failed_units: int = 0
     round_seconds: float = 0.0
@@ -105,6 +105,7 @@ class Counters:
     constraint_matcher_seconds: float = 0.0
     mask_positions: int = 0
     mask_upload_bytes: int = 0
+    constraint_draft_wait_seconds: float = 0.0
     num_failed_drafts: int = 0
     num_failed_prefixes: int = 0
     num_failed_observations: int = 0
@@ -117,7 +118,18 @@ class Counters:
             rejections=dict(self.rejections),
             constraint_requests=dict(self.constraint_requests),
             constraint_cache=dict(self.constraint_cache),
+            drafts=self.drafts.copy(),
         )
+
+    @property
+    def num_drafted(self) -> int:
+        """Drafts of all sources."""
+        return total(self.drafts.num_drafted)
+
+    @property
+    def num_accepted_drafts(self) -> int:
+        """Drafts of all sources that were committed."""
+        return total(self.drafts.num_accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,7 @@ class EngineStatistics:
     num_outstanding     slots that are taken, those of requests whose result nobody has collected yet included
     num_cached_prefixes, num_cached_positions   remembered beginnings of prompts, and their tokens
     num_free_positions, num_positions   tokens that there is memory for: now, and in all
+    backend             the network that drafts; NONE also where only copies do
     """
 
     num_running: int
@@ -139,6 +152,7 @@ class EngineStatistics:
     num_free_positions: int
     num_positions: int
     counters: Counters
+    backend: SpeculationBackend = SpeculationBackend.NONE
 
     @property
     def requests(self) -> Mapping[RequestOutcome, int]:

@@ -15,7 +15,7 @@ from infernix.engine.recorder import Recorder
 from infernix.engine.request import Request
 from infernix.engine.session_masks import masks_of
 from infernix.engine.settlement import row_error
-from infernix.program.drafters.chain import DraftChain
+from infernix.program.drafters.chain import NO_DRAFTS, DraftChain
 from infernix.program.pending import PendingBatch, RowDecision
 from infernix.program.prefix import CachedPrefix
 from infernix.program.program import Program
@@ -59,7 +59,7 @@ class UnitRunner:
     def decode(self, requests: Sequence[Request], outcomes: UnitOutcomes, start: float) -> None:
         """A new token for each of the requests, and its right drafts; `start` is when their choice began."""
         self.culprit = None
-        chains = self._chains(requests)
+        chains, draft_wait = self._chains(requests)
         masks = masks_of(requests)
         try:
             batch = self._program.decode_batch([request.physical for request in requests], masks, chains)
@@ -74,12 +74,10 @@ class UnitRunner:
             request.times.decode += seconds
             request.times.decode_share += share
             request.counts.num_decode_rounds += 1
-        if chains is not None:
-            for request, row, chain, decision in zip(requests, batch.rows, chains, decisions, strict=True):
-                if chain:
-                    request.counts.drafted(len(chain), min(row.num_accepted, decision.num_accepted))
+        if self._drafting is not None:
+            self._count_drafts(requests, chains, batch, decisions, draft_wait, has_masks=masks is not None)
         self._publish(requests, batch, outcomes)
-        self._recorder.round(batch, decisions, self._clock() - start, chains)
+        self._recorder.round(batch, decisions, self._clock() - start)
 
     def prefill(self, request: Request, outcomes: UnitOutcomes) -> None:
         """The next chunk of a prompt; the last one brings the first token, if there may be one."""
@@ -216,15 +214,37 @@ class UnitRunner:
             request.times.first_token = now
         request.times.last_token = now
 
-    def _chains(self, requests: Sequence[Request]) -> list[DraftChain] | None:
-        """The drafts of a round, if there are any."""
+    def _chains(self, requests: Sequence[Request]) -> tuple[list[DraftChain] | None, float]:
+        """The drafts of a round, if there are any, and the seconds that it waited for them."""
         if self._drafting is None:
-            return None
+            return None, 0.0
+        start, chains = self._clock(), None
         try:
-            return self._drafting.chains(requests)
+            chains = self._drafting.chains(requests)
         except Exception:  # no request fails because it could not be sped up
             self._recorder.not_drafted()
-            return None
+        return chains, self._clock() - start
+
+    def _count_drafts(
+        self,
+        requests: Sequence[Request],
+        chains: Sequence[DraftChain] | None,
+        batch: PendingBatch,
+        decisions: Sequence[RowDecision],
+        wait_seconds: float,
+        *,
+        has_masks: bool,
+    ) -> None:
+        """Before anything is published, so that whoever has a result finds it counted."""
+        chains = chains or [NO_DRAFTS] * len(requests)
+        # An output may end in the middle of its right drafts, as at a stop string.
+        nums_accepted = [
+            min(row.num_accepted, decision.num_accepted) for row, decision in zip(batch.rows, decisions, strict=True)
+        ]
+        for request, chain, num_accepted in zip(requests, chains, nums_accepted, strict=True):
+            request.counts.drafts.add(chain, num_accepted)
+            request.counts.drafts.wait_seconds += wait_seconds
+        self._recorder.drafts(chains, nums_accepted, wait_seconds, has_masks=has_masks)
 
     def _remember(self, request: Request) -> None:
         """Keeps a prompt that has been run for those that begin like it."""

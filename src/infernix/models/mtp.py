@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -35,6 +36,27 @@ class MtpRow:
     token_ids: Sequence[int]
     hidden: torch.Tensor
     cache: KVCache
+
+
+class TokenPredictor(Protocol):
+    """One more layer behind a model, which reads the next tokens and what the model said before them."""
+
+    def new_pool(self, num_positions: int) -> KVPool:
+        """Memory for what it keeps of `num_positions` tokens of all sequences together."""
+        ...
+
+    def forward_rows(self, rows: Sequence[MtpRow]) -> torch.Tensor:
+        """Reads the rows' positions, behind those that their caches hold; its output [N, width] at them, row after row,
+        of the width of the model's hidden states, whose place it takes for the positions after.
+
+        Raises ValueError, with every cache's tokens unchanged, where a row is empty or of another length than its
+        hidden states, or has no room, or a cache is there twice.
+        """
+        ...
+
+    def head(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits float32 [N, num_logits] of its output [N, width]."""
+        ...
 
 
 class MtpPredictor:
@@ -75,7 +97,7 @@ class MtpPredictor:
     def forward_rows(self, rows: Sequence[MtpRow]) -> torch.Tensor:
         """Reads the rows' positions, behind those that their caches hold; h' [N, hidden] at them, row after row.
 
-        `FeatureModel.head` makes logits of it. Raises ValueError, with every cache's tokens unchanged, where a row is
+        Raises ValueError, with every cache's tokens unchanged, where a row is
         empty or of another length than its hidden states, or has no room, or a cache is there twice.
         """
         config = self._config
@@ -96,6 +118,10 @@ class MtpPredictor:
         for row in laid_out:
             row.cache.advance(row.num_new)
         return float32_norm(x, self._final_norm, config.rms_norm_eps)
+
+    def head(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits float32 [N, num_logits] of h' [N, hidden]."""
+        return self._model.head(hidden)
 
 
 def _laid_out(rows: Sequence[MtpRow]) -> list[AttentionRow]:

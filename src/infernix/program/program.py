@@ -107,7 +107,11 @@ class Program:
         else:
             sequence = PhysicalSequence(prompt, self._pool.new_cache(num_positions), sampling)
         if self._speculation is not None:
-            self._speculation.begin(sequence, prefix, num_positions)
+            try:
+                self._speculation.begin(sequence, prefix)
+            except BaseException:
+                sequence.release()
+                raise
         return sequence
 
     def reserve(self, sequence: PhysicalSequence, num_tokens: int) -> bool:
@@ -257,7 +261,11 @@ class Program:
         """Takes room for what the sequence had and for `num_tokens` more; False, and it stays paused, where there is
         none. Afterwards `replay_chunk` has to run while `sequence.num_tokens_to_replay` is not 0.
         """
-        return pausing.resume(sequence, num_tokens)
+        if not pausing.resume(sequence, num_tokens):
+            return False
+        if self._speculation is not None and sequence.num_tokens_to_replay:
+            self._speculation.begin_again(sequence)
+        return True
 
     def replay_chunk(self, sequence: PhysicalSequence) -> None:
         """Runs the next part of a resumed sequence's history: no mask, no draw, nothing counted."""

@@ -101,7 +101,7 @@ class Client:
         assert session.token_ids == transcript.tokens[:num_tokens], "not the tokens of the run alone"
         assert num_tokens <= self.request.prepared.budget.num_tokens
         assert session.num_tokens_left == self.request.prepared.budget.num_tokens - num_tokens
-        if num_tokens == len(transcript.tokens) and num_tokens and transcript.error is None:
+        if num_tokens == len(transcript.tokens) and num_tokens and transcript.session.finish_reason is not None:
             assert session.finish_reason is not None, "the output should have ended"
         thinking = session.thinking_statistics
         if thinking is not None and thinking.was_forced:

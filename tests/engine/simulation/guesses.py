@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from infernix.engine.request import Request
+from infernix.program.drafters.chain import DraftChain
 from infernix.program.program import Program
 from tests.engine.simulation.alone import Transcript
 from tests.engine.simulation.world import NUM_TOKENS
@@ -23,12 +24,12 @@ class Guesses:
         self._transcript_of = transcript_of
         self.num_drafts = 0
 
-    def chains(self, requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
+    def chains(self, requests: Sequence[Request]) -> list[DraftChain] | None:
         """The drafts of a round, each row's own; None: no row has any."""
         chains = [self._chain(request) for request in requests]
         return chains if any(chains) else None
 
-    def _chain(self, request: Request) -> tuple[int, ...]:
+    def _chain(self, request: Request) -> DraftChain:
         """As much of a guess as the round may bring and as there is memory for."""
         rng, session = self._rng, request.session
         num_drafts = min(
@@ -42,4 +43,4 @@ class Guesses:
         while chain and not self._program.reserve(request.physical, request.num_unit_tokens + len(chain)):
             chain.pop()
         self.num_drafts += len(chain)
-        return tuple(chain)
+        return DraftChain(tuple(chain))

@@ -1,15 +1,21 @@
-"""What holds between any two cycles: lanes, slots, memory and ledgers."""
+"""What holds between any two cycles: lanes, slots, memory, ledgers and what a drafter has read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from infernix.engine.core import EngineCore
 from infernix.engine.states import RequestState
+from infernix.models.cache import KVCache
+from infernix.program.drafters.context import DraftContext
+from infernix.program.prefix import CachedPrefix
 from tests.engine.simulation.clients import Client
-from tests.engine.simulation.memory_model import MemoryPool
+from tests.engine.simulation.memory_model import MemoryPool, check_blocks
+from tests.engine.simulation.toy_drafter import ToyDrafter
 
+# 64 wait from round to round; those of the last one, and of forced tokens, come on top of them.
+_MOST_UNREAD = 64 + 24
 _RUNNING = (RequestState.PREFILL, RequestState.DECODE_READY, RequestState.CONTROL_READY, RequestState.REPLAY)
 
 
@@ -64,6 +70,8 @@ def check_sequences(clients: Sequence[Client]) -> None:
         assert counts == {token: tokens.count(token) for token in tokens}
         cache: Any = sequence.cache
         assert sequence.execution_frontier <= len(sequence.ledger)
+        if tokens and not request.counts.num_control_units:
+            assert sequence.execution_frontier == len(sequence.ledger) - 1, "what is known is run again"
         match request.state:
             case RequestState.PAUSED:
                 assert sequence.is_paused
@@ -88,3 +96,47 @@ def check_memory(core: EngineCore, pool: MemoryPool) -> None:
     assert core._prefixes.num_positions == sum(map(len, entries))
     assert len(entries) <= core.limits.max_cached_prefixes
     pool.check_held_by(known)
+
+
+def check_contexts(clients: Sequence[Client], prefixes: Iterable[CachedPrefix], drafter: ToyDrafter | None) -> None:
+    """What a drafter has read, or has yet to read, is a beginning of the committed text; only who runs and what is
+    remembered holds its memory.
+    """
+    holders: list[KVCache] = []
+    for client in clients:
+        sequence = client.request.sequence
+        context = None if sequence is None else sequence.drafting
+        if sequence is None or context is None:
+            continue
+        assert drafter is not None
+        assert context.unit is None, "a unit that is over was left behind"
+        model_cache: Any = sequence.cache
+        match client.request.state:
+            case RequestState.PAUSED:
+                assert not context.cache.blocks
+                assert context.num_known == 0
+                snapshot = None if sequence.snapshot is None else sequence.snapshot.drafting
+                if snapshot is not None:
+                    features, following = snapshot.kv.keys[0, 0].tolist(), snapshot.kv.values[0, 0, :, 0].tolist()
+                    assert (features, following) == drafter.wanted_memory(sequence.ledger, len(features))
+                    waiting = drafter.wanted_features(sequence.ledger, sequence.execution_frontier)
+                    assert snapshot.features.tolist() == waiting[snapshot.start :]
+            case RequestState.REPLAY:
+                _check_context(context, sequence.ledger, model_cache.num_tokens, drafter)
+            case _:
+                _check_context(context, sequence.ledger, sequence.execution_frontier, drafter)
+        holders.append(context.cache)
+    for prefix in prefixes:
+        if prefix.drafting is not None:
+            assert drafter is not None
+            _check_context(prefix.drafting, prefix.tokens, len(prefix.tokens), drafter)
+            holders.append(prefix.drafting.cache)
+    if drafter is not None:
+        check_blocks(drafter.pools[-1], holders)
+
+
+def _check_context(context: DraftContext, ledger: Sequence[int], num_known: int, drafter: ToyDrafter) -> None:
+    assert context.num_known == num_known, "what was committed is not what can be read"
+    assert 0 <= context.num_unread <= _MOST_UNREAD
+    assert drafter.memory(context) == drafter.wanted_memory(ledger, context.cache.num_tokens)
+    assert context.features.tolist() == drafter.wanted_features(ledger, num_known)[context.start :]

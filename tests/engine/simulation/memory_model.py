@@ -18,6 +18,14 @@ from infernix.models.model import ModelRow, SequenceCache
 from support.scripted_model import Script
 
 
+def check_blocks(pool: KVPool, caches: Sequence[KVCache]) -> None:
+    """These caches hold the blocks that are not free, and nobody else holds any."""
+    holders = Counter(block for cache in caches for block in cache.blocks)
+    for block, num_holders in enumerate(pool._num_holders):
+        assert num_holders == holders[block], "memory has leaked, or is held by nobody"
+    assert pool.num_free_positions == (len(pool._num_holders) - len(holders)) * blocks.BLOCK_TOKENS
+
+
 class MemoryPool:
     """Blocks of a real pool. Caches of a recurrent model also claim slots: two to grow, one to keep what they have."""
 
@@ -40,10 +48,7 @@ class MemoryPool:
     def check_held_by(self, caches: Sequence[MemoryCache]) -> None:
         """These caches hold the blocks and the slots that are not free, and nobody else holds any."""
         assert self.num_slots_left + sum(cache.num_claimed for cache in caches) == self.num_slots
-        holders = Counter(block for cache in caches for block in cache.kv.blocks)
-        for block, num_holders in enumerate(self.kv._num_holders):
-            assert num_holders == holders[block], "memory has leaked, or is held by nobody"
-        assert self.num_free_positions == (len(self.kv._num_holders) - len(holders)) * blocks.BLOCK_TOKENS
+        check_blocks(self.kv, [cache.kv for cache in caches])
 
 
 class MemoryCache:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from random import Random
 
@@ -43,6 +44,18 @@ _CONTINUED = (
 _SYSTEM = ("You are a calm assistant; be brief.", "You are a calm assistant; be long.", "Answer in JSON.")
 # The last one holds what the model likes to say.
 _ASKED = ("Hi", "Hi there", "What is 12 - 3?", "Give an example, please: yes or no?", f"Say {WISHES[2]} twice.")
+# What is to be said again, and how far the answer is bound to it.
+_RETOLD = (
+    ("The lamp is on; the lamp is off; the lamp is on.", None),
+    ("The lamp is on; the lamp is off; the lamp is on.", OutputConstraint.regex("[A-Za-z ]+(;[A-Za-z ]+)*")),
+    ("abba,abba,cab,abba,cab", OutputConstraint.grammar('root ::= word ("," word)*\nword ::= [abc]+')),
+    ('{"a": "ok ok ok", "b": "ok ok ok"}', OutputConstraint.json_object()),
+    (
+        '[{"ok": true, "n": [1, 22]}, {"ok": true, "n": [1, 22]}]',
+        OutputConstraint.json_schema({"type": "array", "items": json.loads(_OBJECT.source)}),
+    ),
+    (WISHES[0], None),
+)
 _STOPS = ((), (), ("a",), ("yes", "\n\n"), ("ab", "b{"))
 
 
@@ -60,6 +73,8 @@ def random_request(rng: Random, earlier: list[tuple[int, ...]], *, is_growing: b
     `is_growing`: a short prompt and a long answer, so that memory becomes short while requests run. `is_copied`: the
     model repeats itself, so that there is something to copy.
     """
+    if is_copied and rng.random() < 0.8:
+        return _retold(rng)
     max_new_tokens = rng.choice((13, 21, 34, 55) if is_growing else (0, 1, 2, 3, 5, 8, 13, 21, 34))
     sampling = _sampling(rng)
     if earlier and rng.random() < 0.2 and not is_growing:
@@ -98,6 +113,22 @@ def random_request(rng: Random, earlier: list[tuple[int, ...]], *, is_growing: b
         ignore_eos=rng.random() < (0.7 if is_growing else 0.1),
     )
     return Wanted(ChatPrompt(messages, (), thinking), options)
+
+
+def _retold(rng: Random) -> Wanted:
+    text, constraint = rng.choice(_RETOLD)
+    messages = [{"role": "user", "content": f"{chr(COPYING)}{text}"}]
+    thinking = rng.random() < 0.2
+    is_free = constraint is None
+    options = RequestOptions(
+        rng.choice((21, 34, 55)),
+        constraint,
+        rng.choice((SamplingOptions.greedy(), SamplingOptions(temperature=0.4, seed=rng.randrange(2**64)))),
+        thinking_budget=rng.choice((None, 2, 7)) if thinking else None,
+        stop=rng.choice(_STOPS) if is_free else (),
+        ignore_eos=is_free and rng.random() < 0.7,
+    )
+    return Wanted(ChatPrompt(messages, _TOOLS[1] if is_free and not options.stop else (), thinking), options)
 
 
 def _sampling(rng: Random) -> SamplingOptions:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from infernix.engine.core import CoreLimits, EngineCore
+from infernix.engine.drafting import Drafting, NgramOptions
 from infernix.engine.handle import GenerationHandle
 from infernix.engine.prompt import prepare_prompt
 from infernix.engine.request import PreparedRequest
@@ -18,13 +19,22 @@ from infernix.program.sequence import PhysicalSequence
 from support.chat_output import FORCED_END, XML
 from tests.engine.simulation.alone import Transcript, run_alone
 from tests.engine.simulation.clients import Client
-from tests.engine.simulation.invariants import check_memory, check_places, check_sequences, check_slots
-from tests.engine.simulation.memory_model import MemoryModel
+from tests.engine.simulation.features import FeatureMemoryModel
+from tests.engine.simulation.followed_program import MIN_MATCH
+from tests.engine.simulation.invariants import (
+    check_contexts,
+    check_memory,
+    check_places,
+    check_sequences,
+    check_slots,
+)
 from tests.engine.simulation.requests import Wanted
+from tests.engine.simulation.toy_drafter import Kind, ToyDrafter
 from tests.engine.simulation.watching import WatchedProgram
 from tests.engine.simulation.world import NUM_TOKENS, VOCABULARY, loaded_model, matcher_of, preparation, script
 
 MAX_CONTEXT = 160
+NUM_DRAFTS = 3
 _MAX_CYCLES = 1000
 _GREEDY = SamplingOptions.greedy()
 
@@ -68,6 +78,15 @@ class Memory:
     max_cached_prefixes: int = 4
 
 
+@dataclass(frozen=True)
+class DraftSetup:
+    """A drafter whose drafts are not drawn; `num_positions` is its memory, None: as much as it is asked for."""
+
+    kind: Kind
+    copies: bool = False
+    num_positions: int | None = None
+
+
 TIGHT_SNAPSHOT = Memory(num_positions=96, snapshot_bytes=1 << 20)
 TIGHT_REPLAY = Memory(num_positions=96)
 
@@ -83,9 +102,21 @@ class Scenario:
         chunk_tokens: int = 16,
         on_device: bool = False,
         drafting: Any = None,
+        drafts: DraftSetup | None = None,
     ) -> None:
         memory = memory or Memory()
-        self.model = MemoryModel(script, NUM_TOKENS, MAX_CONTEXT, is_recurrent=False)
+        self.model = FeatureMemoryModel(script, NUM_TOKENS, MAX_CONTEXT, is_recurrent=False)
+        self.strike: Callable[[str], None] = lambda place: None
+        self.drafter: ToyDrafter | None = None
+        self.num_drafts = 0 if drafts is None else NUM_DRAFTS
+        if drafts is not None:
+            self.drafter = ToyDrafter(
+                self.model,
+                drafts.kind,
+                NUM_DRAFTS,
+                num_positions=drafts.num_positions,
+                strike=lambda place: self.strike(place),
+            )
         program = Program(
             self.model,
             VOCABULARY,
@@ -94,11 +125,16 @@ class Scenario:
             num_cache_positions=memory.num_positions,
             num_sequences=16,
             samples_on_device=on_device,
+            num_draft_tokens=self.num_drafts,
+            drafter=self.drafter,
         )
         self.pool: Any = program.pool
         self.hook = hook
         self.unit: set[int] = set()
         watched: Any = _RememberingProgram(program, lambda name, is_done: self.hook(name, is_done), self)
+        if drafts is not None:
+            ngram = NgramOptions(NUM_DRAFTS if drafts.copies else 0, MIN_MATCH)
+            drafting = Drafting(watched, VOCABULARY, ngram, num_neural_drafts=NUM_DRAFTS)
         self.records: list[Mapping[str, Any]] = []
         limits = CoreLimits(
             max_concurrency=len(WANTED),
@@ -120,7 +156,11 @@ class Scenario:
         prepare = partial(_prepared, WANTED[index])
         request = self.core.submit(prepare)
         handle = GenerationHandle(self.core.intake, request, self)
-        client = Client(prepare, _transcript(index), handle, request, matcher_of(prepare().session), 0)
+        transcript = _transcript(index)
+        if self.drafter is not None:
+            text = (*transcript.prompt, *transcript.tokens)
+            self.drafter.learn(text, len(transcript.prompt), request.prepared.sampling.seed)
+        client = Client(prepare, transcript, handle, request, matcher_of(prepare().session), self.num_drafts)
         self.clients.append(client)
         return client
 
@@ -147,6 +187,8 @@ class Scenario:
         check_slots(self.core, self.clients)
         check_sequences(self.clients)
         check_memory(self.core, self.pool)
+        prefixes = [entry.prefix for entry in self.core._prefixes._entries.values()]
+        check_contexts(self.clients, prefixes, self.drafter)
 
     def _clock(self) -> float:
         self._now += 0.001

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import Enum
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -19,17 +20,47 @@ from infernix.engine.request import PreparedRequest, Request
 from infernix.errors import CacheCapacityExceeded, EngineClosed, Overloaded, QueueTimeout, RequestError
 from infernix.models import cache
 from infernix.program.program import Program
+from infernix.program.sequence import PhysicalSequence
 from support.chat_output import XML
-from tests.engine.simulation.alone import Transcript, run_alone
+from tests.engine.simulation.alone import Alone, Transcript, run_alone
 from tests.engine.simulation.clients import Client
+from tests.engine.simulation.features import FeatureMemoryModel
+from tests.engine.simulation.followed_program import MIN_MATCH, FollowedProgram
 from tests.engine.simulation.guesses import Guesses
-from tests.engine.simulation.invariants import check_memory, check_places, check_sequences, check_slots
-from tests.engine.simulation.memory_model import MemoryModel
+from tests.engine.simulation.invariants import (
+    check_contexts,
+    check_memory,
+    check_places,
+    check_sequences,
+    check_slots,
+)
 from tests.engine.simulation.requests import random_request
-from tests.engine.simulation.watching import WatchedProgram
+from tests.engine.simulation.toy_drafter import Kind, ToyDrafter
 from tests.engine.simulation.world import NUM_TOKENS, VOCABULARY, loaded_model, matcher_of, preparation, script
 
 MAX_CYCLES = 4000
+
+
+class Drafts(Enum):
+    """Where drafts come from: whether some are copied, and whether a network makes them."""
+
+    NONE = (False, False, 0)
+    GUESSES = (False, False, 1)
+    COPIES = (True, False, 0)
+    NETWORK = (False, True, 0)
+    BOTH = (True, True, 0)
+
+    @property
+    def copies(self) -> bool:
+        return self.value[0]
+
+    @property
+    def is_neural(self) -> bool:
+        return self.value[1]
+
+
+class DraftingError(Exception):
+    """What a drafter raises."""
 
 
 def run_schedule(seed: int) -> Counter[str]:
@@ -52,26 +83,41 @@ class Simulation:
         self._clients: list[Client] = []
         self._texts: list[tuple[int, ...]] = []
         self._prompts: list[Prompt] = []
+        self._seen: set[tuple[str, int]] = set()
+        self._followed: dict[int, Alone] = {}
         self._bypasses: Counter[int] = Counter()
         self._is_stopping = False
         self._never_stops = rng.random() < 0.85
         self._eventfulness = rng.choice((0.0, 0.01, 0.05))
+        self._failure_rate = rng.choice((0.0, 0.0, 0.02, 0.1))
         self._is_growing = rng.random() < 0.5
+        self._drafting = rng.choice((*Drafts, Drafts.NETWORK, Drafts.BOTH))
+        # A text is copied where it is long, and where the model repeats itself.
+        self._is_copying = self._drafting.copies
+        self._is_growing |= self._is_copying and rng.random() < 0.7
         num_positions = rng.choice((64, 96, 120) if self._is_growing else (90, 120, 160, 300, 1000))
+        num_positions = max(num_positions, rng.choice((100, 120, 180))) if self._is_copying else num_positions
         # Where a request may be larger than the memory, it may come to fail alone.
         self._may_be_too_large = rng.random() < 0.1
         self._max_context = 200 if self._may_be_too_large else min(200, num_positions)
-        self._num_drafts = rng.choice((0, 0, 1, 4, 4))
-        # The engine's own drafts, copied from a request's text; otherwise drafts come from the known answer.
-        self._is_copying = self._num_drafts > 1 and self._is_growing and rng.random() < 0.4
+        self._num_drafts = 0 if self._drafting is Drafts.NONE else rng.choice((1, 3, 4, 7))
         limits = CoreLimits(
             max_concurrency=rng.randint(3, 6) if self._is_growing else rng.randint(1, 4),
             max_pending_requests=rng.randint(0, 8),
             pending_timeout_seconds=rng.choice((2.0, 20.0, 1e6)),
-            snapshot_bytes=rng.choice((0, 600, 1500, 100_000)),
+            snapshot_bytes=rng.choice((0, 0, 600, 1500, 100_000)),
             max_cached_prefixes=rng.choice((0, 1, 4, 8)),
         )
-        model = MemoryModel(script, NUM_TOKENS, self._max_context, is_recurrent=rng.random() < 0.3)
+        model = FeatureMemoryModel(script, NUM_TOKENS, self._max_context, is_recurrent=rng.random() < 0.3)
+        self._drafter: ToyDrafter | None = None
+        if self._drafting.is_neural:
+            self._drafter = ToyDrafter(
+                model,
+                rng.choice((*Kind, Kind.DRAWN_BLOCK)),
+                rng.randint(1, self._num_drafts),
+                num_positions=rng.choice((None, None, None, num_positions, num_positions // 2, 32)),
+                strike=self._strike,
+            )
         program = Program(
             model,
             VOCABULARY,
@@ -81,16 +127,22 @@ class Simulation:
             num_sequences=limits.max_concurrency + limits.max_cached_prefixes + 1,
             num_draft_tokens=self._num_drafts,
             samples_on_device=rng.random() < 0.2,
+            drafter=self._drafter,
         )
         self._pool: Any = program.pool
-        watched: Any = WatchedProgram(program, self._told)
+        watched: Any = FollowedProgram(program, self._told, self._alone_of, self.happened, self._drafter)
         self._loaded = loaded_model(XML, model)
         self._preparation = preparation(XML, self._max_context)
         self._records: list[Mapping[str, Any]] = []
         self._guesses = Guesses(program, rng, self._num_drafts, self._transcript_of)
-        drafting: Any = self._guesses if self._num_drafts else None
-        if self._is_copying:
-            drafting = Drafting(watched, VOCABULARY, NgramOptions(self._num_drafts, min_match=4))
+        drafting: Any = self._guesses if self._drafting is Drafts.GUESSES else None
+        if self._is_copying or self._drafter is not None:
+            drafting = Drafting(
+                watched,
+                VOCABULARY,
+                NgramOptions(self._num_drafts if self._is_copying else 0, min_match=MIN_MATCH),
+                num_neural_drafts=0 if self._drafter is None else self._drafter.num_drafts,
+            )
         self.core = EngineCore(watched, limits, clock=self._clock, log=self, drafting=drafting)
         self._is_in_moment = False
 
@@ -151,21 +203,53 @@ class Simulation:
         check_slots(self.core, self._clients)
         check_sequences(self._clients)
         check_memory(self.core, self._pool)
+        prefixes = [entry.prefix for entry in self.core._prefixes._entries.values()]
+        check_contexts(self._clients, prefixes, self._drafter)
+        self._count_contexts()
         statistics = self.core.statistics()
         assert statistics.num_free_positions == self._pool.num_free_positions
         if not has_run and self.core.is_idle and self.core.intake._messages.empty():
             assert all(client.request.is_finished for client in self._clients), "the worker would sleep for ever"
         self._is_in_moment = False
 
+    def _count_contexts(self) -> None:
+        """What became of the drafter's memory, by the number of requests that it happened to."""
+        if self._drafter is None:
+            return
+        for request in (client.request for client in self._clients):
+            if request.sequence is None:
+                continue
+            counts = request.counts
+            has_context = request.sequence.drafting is not None
+            self._seen |= {
+                (name, request.number)
+                for name, is_so in (
+                    ("contexts lost", not has_context),
+                    ("contexts after a snapshot", has_context and counts.num_snapshot_restores > 0),
+                    ("contexts after a replay", has_context and counts.num_replay_restores > 0),
+                    ("contexts behind a prefix", has_context and counts.num_reused_prompt_tokens > 0),
+                    ("contexts behind forced tokens", has_context and counts.num_control_units > 0),
+                )
+                if is_so
+            }
+
     def _check_end(self) -> None:
         core = self.core
         assert core.intake.num_outstanding == 0
         counters = core.statistics().counters
         assert sum(counters.requests.values()) == len(self._clients)
-        assert counters.num_failed_drafts == 0
-        self.happened["drafts"] += self._guesses.num_drafts
-        self.happened["copied drafts"] += counters.num_drafted - self._guesses.num_drafts
+        # What cannot be read is told by the next round that asks for drafts, if one does.
+        num_strikes, num_unread = self.happened["strikes"], self.happened["unread"]
+        assert num_strikes <= counters.num_failed_drafts <= num_strikes + num_unread
+        assert counters.num_failed_prefixes <= num_unread
+        self.happened["guessed drafts"] += self._guesses.num_drafts
         self.happened["accepted drafts"] += counters.num_accepted_drafts
+        self.happened.update(name for name, _ in self._seen)
+        self.happened["decode rows"] += counters.num_decode_rows
+        if self._is_copying:
+            self.happened["rows that may be copied to"] += counters.num_decode_rows
+        if self._drafter is not None:
+            self.happened["rows that a network may draft for"] += counters.num_decode_rows
         assert counters.num_failed_units == counters.num_failed_observations == 0
         for event in ("request_start", "request_done", "request_error"):
             for number, times in Counter(r["request"] for r in self._records if r["event"] == event).items():
@@ -176,6 +260,7 @@ class Simulation:
         core.cycle()
         assert core.is_stopped
         self._pool.check_held_by([])
+        check_contexts((), (), self._drafter)
         for client in self._clients:
             error = client.request.delivery._error
             if isinstance(error, EngineClosed):
@@ -271,6 +356,14 @@ class Simulation:
         finally:
             self._is_in_moment = was_in_moment
         self._texts.append((*transcript.prompt, *transcript.tokens))
+        seed = request.prepared.sampling.seed
+        if self._drafter is not None:
+            self._drafter.learn(self._texts[-1], len(transcript.prompt), seed)
+            if self._drafter.kind.is_drawn and request.prepared.sampling.temperature > 0.0:
+                # Its answer depends on how many drafts its rounds have.
+                self._followed[request.number] = Alone(prepare)
+                transcript = self._followed[request.number].transcript
+                self.happened["followed"] += 1
         handle = GenerationHandle(self.core.intake, request, self)
         client = Client(prepare, transcript, handle, request, matcher_of(prepare().session), self._num_drafts)
         self._clients.append(client)
@@ -301,6 +394,17 @@ class Simulation:
 
     def _transcript_of(self, request: Request) -> Transcript:
         return next(client.transcript for client in self._clients if client.request is request)
+
+    def _alone_of(self, sequence: PhysicalSequence) -> Alone | None:
+        return next(
+            (self._followed.get(c.request.number) for c in self._clients if c.request.sequence is sequence), None
+        )
+
+    def _strike(self, place: str) -> None:
+        """Drafting fails now and then, at any of its places."""
+        if self._rng.random() < self._failure_rate:
+            self.happened["unread" if place == "read" else "strikes"] += 1
+            raise DraftingError(place)
 
     @staticmethod
     def _calls(client: Client) -> int:

@@ -25,11 +25,21 @@ def test_schedules(first: int) -> None:
 def test_the_schedules_meet_with_everything() -> None:
     """Otherwise they would prove little."""
     happened: Counter[str] = Counter()
-    for seed in range(1000, 1040):
+    for seed in range(1000, 1050):
         happened += run_schedule(seed)
     for name in (
         *("pause_snapshot", "pause_replay", "replay_chunk", "restored", "append_forced_tokens", "cancel", "close"),
-        *("QueueTimeout", "Overloaded", "refused", "dead_end", "reused exactly", "reused in part"),
-        *("drafts", "copied drafts", "accepted drafts", "bypassed"),
+        *("QueueTimeout", "Overloaded", "refused", "dead_end", "reused exactly", "reused in part", "bypassed"),
+        *("guessed drafts", "accepted drafts", "strikes", "unread", "followed", "rows with drawn drafts"),
+        *("contexts lost", "contexts after a snapshot", "contexts after a replay"),
+        *("contexts behind a prefix", "contexts behind forced tokens"),
     ):
         assert happened[name], name
+    num_drafted, num_copied = happened["rows that a network may draft for"], happened["rows that may be copied to"]
+    shares = {
+        "network": happened["rows with network drafts"] / num_drafted,
+        "accepted network": happened["rows with accepted network drafts"] / num_drafted,
+        "copy": happened["rows with copy drafts"] / num_copied,
+        "accepted copy": happened["rows with accepted copy drafts"] / num_copied,
+    }
+    assert all(share > 0.05 for share in shares.values()), shares

@@ -80,19 +80,18 @@ def script(so_far: tuple[int, ...]) -> ArrayLike:
     wish = _following().get(so_far[-3:])
     if wish is not None and mood % 9:
         logits[wish] += 8.0
-    if COPYING in so_far[:8] and mood % 16:
-        copied = _copied(so_far)
-        if copied is not None:
-            logits[copied] += 9.0
+    if COPYING in so_far[:8] and mood % 32:
+        logits[_copied(so_far)] += 9.0
     return logits
 
 
-def _copied(so_far: tuple[int, ...]) -> int | None:
-    """What came after the last token when it came before."""
-    for place in range(len(so_far) - 2, 0, -1):
-        if so_far[place] == so_far[-1]:
-            return so_far[place + 1]
-    return None
+def _copied(so_far: tuple[int, ...]) -> int:
+    """What came after the last three tokens, or the last, when they came before; else what the prompt begins with."""
+    for num_alike in (3, 1):
+        for end in range(len(so_far) - 1, num_alike, -1):
+            if so_far[end - num_alike : end] == so_far[-num_alike:]:
+                return so_far[end]
+    return so_far[(so_far.index(COPYING) + 1) % len(so_far)]
 
 
 class CountedMatcher:

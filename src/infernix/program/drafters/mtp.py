@@ -13,7 +13,7 @@ import torch
 
 from infernix.models.cache import KVPool
 from infernix.models.features import FeatureModel, ForwardOutput
-from infernix.models.mtp import MtpPredictor, MtpRow
+from infernix.models.mtp import MtpRow, TokenPredictor
 from infernix.program.drafters.chain import DraftChain
 from infernix.program.drafters.context import ContextRow
 from infernix.program.drafters.neural import DraftRow
@@ -27,7 +27,7 @@ class MtpDrafter:
     taps: Sequence[int] = ()
     lag = 1
 
-    def __init__(self, predictor: MtpPredictor, model: FeatureModel, *, num_tokens: int, num_drafts: int) -> None:
+    def __init__(self, predictor: TokenPredictor, model: FeatureModel, *, num_tokens: int, num_drafts: int) -> None:
         """Raises ValueError unless `num_drafts` is in 1..MAX_MTP_DRAFTS."""
         if not 1 <= num_drafts <= MAX_MTP_DRAFTS:
             raise ValueError(f"1 to {MAX_MTP_DRAFTS} tokens can be drafted, not {num_drafts}")
@@ -38,7 +38,7 @@ class MtpDrafter:
         self._num_tokens = num_tokens
 
     def features(self, output: ForwardOutput) -> torch.Tensor:
-        """The hidden states after the final norm."""
+        """What the model's output matrix is made to read: hidden states, or several streams of them."""
         return output.hidden
 
     def new_pool(self, num_positions: int) -> KVPool:
@@ -83,7 +83,7 @@ class MtpDrafter:
         return [DraftChain(tuple(chain)) for chain in chains]
 
     def _likeliest(self, hidden: torch.Tensor) -> list[int]:
-        tokens: list[int] = self.model.head(hidden)[:, : self._num_tokens].argmax(dim=-1).tolist()
+        tokens: list[int] = self._predictor.head(hidden)[:, : self._num_tokens].argmax(dim=-1).tolist()
         return tokens
 
 
