@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -37,6 +38,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def run(server: Any) -> None:
         seen["app"] = server._server.config.app
+        seen["num_frozen"] = gc.get_freeze_count()
 
     monkeypatch.setattr(infernix.engine, "Engine", Loaded)
     monkeypatch.setattr(infernix.matching, "warm_kernels", lambda: None)
@@ -81,6 +83,12 @@ def test_what_is_not_given(served: dict[str, Any], monkeypatch: pytest.MonkeyPat
     assert served["app"].state.service.settings.api_key == "from-the-environment"
 
 
+def test_what_was_loaded_is_no_garbage_while_it_is_served(served: dict[str, Any]) -> None:
+    assert main(["serve", "--port", "0"]) == exit_codes.SUCCESS
+    assert served["num_frozen"] > 10_000
+    assert gc.get_freeze_count() == 0
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -122,17 +130,25 @@ def test_without_its_packages_it_says_what_to_install(
 
 
 SCRIPT = """
-import sys
+import itertools, sys
 sys.path[:0] = sys.argv[1:2]
 import infernix.engine
 from infernix.cli.main import main
 from support.live_server import answering
 
+num_asked = itertools.count()
+
+def speak(said):
+    # The model says what it was told; in the middle of "held back" it waits for a line on standard input.
+    if said == "held back" and next(num_asked) == 3:
+        sys.stdin.readline()
+    return said
+
 class Loaded:
     @staticmethod
     def load(model, **options):
         # So long that no machine gets to its end within the time that a test waits.
-        return answering(lambda said: said, request_log=options["request_log"], max_context=10**7)
+        return answering(speak, request_log=options["request_log"], max_context=10**7, cache_tokens=10**7)
 
 infernix.engine.Engine = Loaded
 sys.exit(main(["serve", "--port", "0", *sys.argv[2:]]))
@@ -145,6 +161,7 @@ def process(*flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     tests = str(Path(__file__).parents[1])
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, tests, *flags],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -162,14 +179,29 @@ def body(text: str, **fields: Any) -> dict[str, Any]:
     return {"model": "scripted", "messages": [{"role": "user", "content": text}], "enable_thinking": False, **fields}
 
 
+def is_listening(url: str) -> bool:
+    address = httpx.URL(url)
+    try:
+        socket.create_connection((address.host, address.port or 80)).close()
+    except ConnectionRefusedError:
+        return False
+    except ConnectionResetError:  # taken, and closed with the listener
+        pass
+    return True
+
+
 def test_sigterm_lets_what_is_under_way_finish(warmed_kernels: None) -> None:
-    with process("--request-log", "-") as (running, url):
-        with httpx.stream(
-            "POST", f"{url}/v1/chat/completions", json=body("a" * 300, stream=True), timeout=60
-        ) as answer:
+    with process("--request-log", "-", "--shutdown-seconds", "60") as (running, url):
+        held_back = body("held back", stream=True)
+        with httpx.stream("POST", f"{url}/v1/chat/completions", json=held_back, timeout=60) as answer:
             lines = answer.iter_lines()
             assert next(lines).startswith("data: ")
             running.send_signal(signal.SIGTERM)
+            while is_listening(url):
+                pass
+            assert running.stdin is not None
+            running.stdin.write("\n")
+            running.stdin.flush()
             assert [line for line in lines if line][-1] == "data: [DONE]"
         _, errors = running.communicate(timeout=60)
         assert running.returncode == exit_codes.SUCCESS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,22 @@ def test_of_a_list_only_the_first_wrong_item_is_told() -> None:
     assert Numbers.model_validate({"values": [1, 2]}).values == [1, 2]
 
 
+def test_other_threads_can_run_between_two_items() -> None:
+    """They can where a function of Python's is called, and not inside of Pydantic."""
+    num_calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal num_calls
+        num_calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        Numbers.model_validate({"values": [1] * 500})
+    finally:
+        sys.setprofile(None)
+    assert num_calls >= 500
+
+
 def lists(schema: Any) -> Iterator[dict[str, Any]]:
     """Every list in a core schema."""
     if isinstance(schema, dict):
@@ -45,4 +62,7 @@ def lists(schema: Any) -> Iterator[dict[str, Any]]:
 def test_every_list_of_every_body_is_such_a_list(model: type[Body]) -> None:
     found = list(lists(model.__pydantic_core_schema__))
     assert len(found) >= 5
-    assert all(each.get("fail_fast") or each.get("max_length") == 0 for each in found)
+    assert all(
+        (each.get("fail_fast") and each["items_schema"]["type"] == "function-before") or each.get("max_length") == 0
+        for each in found
+    )

@@ -158,7 +158,7 @@ def test_a_silent_stream_is_kept_alive() -> None:
         call = AsgiCall(app, PATH, STREAM)
         handle = await submitted(engine)
         handle.publish(GenerationStarted(7, 0))
-        await call.until(lambda call: call.body.count(b": keep-alive\n\n") == 3)
+        await call.until(lambda call: call.body.count(b": keep-alive\n\n") >= 3)
         handle.publish("x")
         handle.finish()
         await call.task
@@ -355,7 +355,7 @@ def test_all_bodies_together_are_bounded() -> None:
     async def test(app: Any, engine: StagedEngine, log: Log) -> None:
         first = AsgiCall(app, PATH)
         first.feed(b" " * 900, more=True)
-        await asyncio.sleep(0.01)
+        await first.until_taken()
         second = AsgiCall(app, PATH)
         second.feed(b" " * 200, more=True)
         await second.task

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infernix.server.api_error import ApiError
-from infernix.server.json_body import MAX_DEPTH, RawJson, read_json_object
+from infernix.server.json_body import MAX_DEPTH, MAX_VALUES, RawJson, read_json_object
 
 PATHS = (("format", "schema"), ("tools", "*", "parameters"))
 
@@ -28,7 +28,7 @@ def error_of(data: bytes) -> str:
         (b"[]", "must be a JSON object"),
         (b'"text"', "must be a JSON object"),
         (b'{"a": {"b": 1, "b": 2}}', "'b' comes twice"),
-        (b"{" + b"".join(b'"n%d":1,' % number for number in range(300_000)) + b'"n299999":1}', "'n299999' comes twice"),
+        (b"{" + b"".join(b'"n%d":1,' % number for number in range(90_000)) + b'"n89999":1}', "'n89999' comes twice"),
         (b'{"a": NaN}', "NaN is not JSON"),
         (b'{"a": [-Infinity]}', "-Infinity is not JSON"),
         (b'{"a": ["\\ud83d"]}', "surrogate"),
@@ -49,6 +49,28 @@ def test_the_deepest_that_is_taken() -> None:
     for _ in range(MAX_DEPTH - 2):
         (value,) = value
     assert value == []
+
+
+ODD_TEXT = json.dumps('[[,{"\\' * 3)
+
+
+@pytest.mark.parametrize(
+    ("entry", "num_values"),
+    # An opening bracket counts with what comes behind it, also where nothing does.
+    [("0", 1), (ODD_TEXT, 1), ("[]", 2), ('{"a": [1, {}]}', 5), ("[\n[1, 2],\n3]", 5)],
+)
+def test_the_number_of_values_is_bounded(entry: str, num_values: int) -> None:
+    """Whatever they are, and whatever stands in texts."""
+    num_entries, num_left = divmod(MAX_VALUES - 2, num_values)
+    entries = [entry] * num_entries + ["0"] * num_left
+    fits = f'{{"a": [{", ".join(entries)}], "b": {ODD_TEXT}'
+    assert len(read_json_object(f"{fits}}}".encode())["a"]) == len(entries)
+    assert f"more than {MAX_VALUES} values" in error_of(f'{fits}, "c": 0}}'.encode())
+
+
+def test_the_place_of_a_value_too_many_is_told() -> None:
+    entries = "0,\n" * MAX_VALUES
+    assert error_of(f'{{"a": [{entries}0]}}'.encode()).endswith(f"line {MAX_VALUES - 1}, column 2")
 
 
 def test_brackets_in_texts_are_not_depth() -> None:

@@ -31,6 +31,7 @@ class AsgiCall:
         }
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._changed = asyncio.Condition()
+        self._is_waiting = asyncio.Event()
         self._is_taking = True
         self.sent: list[MutableMapping[str, Any]] = []
         if body is not None:
@@ -39,6 +40,7 @@ class AsgiCall:
 
     def feed(self, data: bytes, *, more: bool) -> None:
         """The client sends a piece of the body."""
+        self._is_waiting.clear()
         self._incoming.put_nowait({"type": "http.request", "body": data, "more_body": more})
 
     def hang_up(self) -> None:
@@ -49,7 +51,13 @@ class AsgiCall:
         """The client takes no more of what is sent."""
         self._is_taking = False
 
+    async def until_taken(self) -> None:
+        """Waits until the application has taken everything that the client sent, and asks for more."""
+        await self._is_waiting.wait()
+
     async def _receive(self) -> dict[str, Any]:
+        if self._incoming.empty():
+            self._is_waiting.set()
         message = await self._incoming.get()
         if message["type"] == "http.disconnect":
             self.hang_up()  # servers say it as often as they are asked

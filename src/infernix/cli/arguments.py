@@ -166,8 +166,8 @@ def add_draft_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BACKEND",
         action=Once,
         default="none",
-        help="a network that guesses where nothing is copied: mtp (the predictor of a Qwen3.5 checkpoint), dflash or"
-        " dflash2 (default none)",
+        help="a network that guesses where nothing is copied: mtp (the predictor of a Qwen3.5 or"
+        " Qwen3.8-Flash-Next checkpoint), dflash or dflash2 (default none)",
     )
     parser.add_argument(
         "--draft-tokens",
@@ -186,20 +186,23 @@ def load_engine(arguments: argparse.Namespace) -> Engine:
     # Imported here, so that a wrong flag is answered at once: PyTorch takes seconds to load.
     from infernix.engine import Engine
 
-    return Engine.load(
-        arguments.model,
-        device=arguments.device,
-        dtype=arguments.dtype,
-        num_threads=arguments.threads,
-        max_context=arguments.max_context,
-        max_concurrency=1,
-        ngram_draft_tokens=arguments.ngram_draft_tokens,
-        ngram_min_match=arguments.ngram_min_match,
-        speculation=arguments.spec,
-        draft_tokens=arguments.draft_tokens,
-        draft_model=arguments.draft_model,
-        progress=print_progress,
-    )
+    return Engine.load(arguments.model, max_concurrency=1, **model_options(arguments))
+
+
+def model_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of `add_model_arguments` mean to `Engine.load`, but for the model itself."""
+    return {
+        "device": arguments.device,
+        "dtype": arguments.dtype,
+        "num_threads": arguments.threads,
+        "max_context": arguments.max_context,
+        "ngram_draft_tokens": arguments.ngram_draft_tokens,
+        "ngram_min_match": arguments.ngram_min_match,
+        "speculation": arguments.spec,
+        "draft_tokens": arguments.draft_tokens,
+        "draft_model": arguments.draft_model,
+        "progress": print_progress,
+    }
 
 
 def sampling_from(arguments: argparse.Namespace) -> SamplingOptions:

@@ -8,22 +8,8 @@ from dataclasses import replace
 
 from infernix.cli import exit_codes
 from infernix.cli.answer import publish_answer
-from infernix.cli.arguments import (
-    Once,
-    add_constraint_arguments,
-    add_model_arguments,
-    add_output_arguments,
-    add_sampling_arguments,
-    load_engine,
-    refuse_shared_input,
-)
-from infernix.cli.chat_arguments import (
-    add_thinking_arguments,
-    add_tool_arguments,
-    options_from,
-    thinking_from,
-    tools_from,
-)
+from infernix.cli.arguments import Once, load_engine, refuse_shared_input
+from infernix.cli.chat_arguments import add_answer_arguments, options_from, thinking_from, tools_from
 from infernix.cli.dialogue import Dialogue
 from infernix.cli.lines import LineReader
 from infernix.cli.report import finish_line
@@ -49,12 +35,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         allow_abbrev=False,
     )
     parser.add_argument("--system", metavar="TEXT", action=Once, help="what the model is told before all else")
-    add_constraint_arguments(parser, required=False)
-    add_tool_arguments(parser)
-    add_thinking_arguments(parser)
-    add_sampling_arguments(parser)
-    add_output_arguments(parser)
-    add_model_arguments(parser)
+    add_answer_arguments(parser)
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""Flags that only an answer to messages has: tools, and thinking."""
+"""Flags of the commands that generate answers; tools and thinking are for answers to messages only."""
 
 from __future__ import annotations
 
@@ -6,14 +6,32 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-from infernix.cli.arguments import Once, constraint_from, sampling_from
+from infernix.cli.arguments import (
+    Once,
+    add_constraint_arguments,
+    add_model_arguments,
+    add_output_arguments,
+    add_sampling_arguments,
+    constraint_from,
+    sampling_from,
+)
 from infernix.cli.tool_files import read_tools
 from infernix.errors import InvalidOptions
 from infernix.options import RequestOptions
 from infernix.tools import ToolChoice, ToolDefinition, ToolEnforcement, ToolMode
 
 
-def add_tool_arguments(parser: argparse.ArgumentParser) -> None:
+def add_answer_arguments(parser: argparse.ArgumentParser) -> None:
+    """How an answer is generated, and by what; everything but the prompt."""
+    add_constraint_arguments(parser, required=False)
+    _add_tool_arguments(parser)
+    _add_thinking_arguments(parser)
+    add_sampling_arguments(parser)
+    add_output_arguments(parser)
+    add_model_arguments(parser)
+
+
+def _add_tool_arguments(parser: argparse.ArgumentParser) -> None:
     """Which tools the model may call, and how."""
     group = parser.add_argument_group("tools")
     group.add_argument(
@@ -36,7 +54,7 @@ def add_tool_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_thinking_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_thinking_arguments(parser: argparse.ArgumentParser) -> None:
     """Whether a model that can think does so, and for how long."""
     group = parser.add_argument_group("thinking (models whose chat template has it)")
     switch = group.add_mutually_exclusive_group()

@@ -8,22 +8,8 @@ from typing import TYPE_CHECKING
 
 from infernix.cli import exit_codes
 from infernix.cli.answer import publish_answer
-from infernix.cli.arguments import (
-    Once,
-    add_constraint_arguments,
-    add_model_arguments,
-    add_output_arguments,
-    add_sampling_arguments,
-    load_engine,
-    refuse_shared_input,
-)
-from infernix.cli.chat_arguments import (
-    add_thinking_arguments,
-    add_tool_arguments,
-    options_from,
-    thinking_from,
-    tools_from,
-)
+from infernix.cli.arguments import Once, load_engine, refuse_shared_input
+from infernix.cli.chat_arguments import add_answer_arguments, options_from, thinking_from, tools_from
 from infernix.cli.files import read_messages
 from infernix.cli.report import report_lines
 from infernix.errors import InvalidOptions
@@ -59,12 +45,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     group.add_argument(
         "--continue-final", action="store_true", help="the chat's last message is the assistant's, and goes on"
     )
-    add_constraint_arguments(parser, required=False)
-    add_tool_arguments(parser)
-    add_thinking_arguments(parser)
-    add_sampling_arguments(parser)
-    add_output_arguments(parser)
-    add_model_arguments(parser)
+    add_answer_arguments(parser)
     parser.add_argument("--print-token-ids", action="store_true", help="list the new tokens' ids in the report")
     parser.set_defaults(run=run)
 

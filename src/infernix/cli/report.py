@@ -9,6 +9,7 @@ from infernix.results import (
     ConstraintObservation,
     FinishReason,
     GenerationResult,
+    SpeculativeStatistics,
     ThinkingStatistics,
     ToolDiagnostics,
     ToolFallback,
@@ -53,6 +54,8 @@ def report_lines(result: GenerationResult, *, with_token_ids: bool = False) -> I
         yield from _tool_lines(result.tool_diagnostics)
     if result.constraint is not None:
         yield from _constraint_lines(result.constraint)
+    if result.speculation is not None:
+        yield from _draft_lines(result.speculation)
 
 
 def finish_line(result: GenerationResult) -> str:
@@ -97,4 +100,14 @@ def _constraint_lines(constraint: ConstraintObservation) -> Iterator[str]:
     yield (
         f"            {constraint.mask_positions} mask positions; prepare {constraint.prepare_seconds * 1e3:.1f} ms, "
         f"masks {constraint.mask_seconds * 1e3:.1f} ms, matcher {constraint.matcher_seconds * 1e3:.1f} ms"
+    )
+
+
+def _draft_lines(drafts: SpeculativeStatistics) -> Iterator[str]:
+    sources = ((drafts.copies, "copied"), (drafts.network, f"from {drafts.backend.value}"))
+    told = [f"{counts.num_accepted} of {counts.num_drafted} {what}" for counts, what in sources if counts.num_drafted]
+    yield f"drafts:     {', '.join(told) + ' were right' if told else 'none'}"
+    yield (
+        f"            {drafts.num_rounds} rounds with drafts, {drafts.num_fallback_rounds} without; "
+        f"{drafts.draft_wait_seconds * 1e3:.1f} ms to make them"
     )

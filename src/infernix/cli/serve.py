@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infernix.cli import exit_codes
-from infernix.cli.arguments import Once, add_model_arguments
-from infernix.cli.report import print_progress
+from infernix.cli.arguments import Once, add_model_arguments, model_options
 from infernix.errors import InfernixError, InvalidOptions
 
 if TYPE_CHECKING:
@@ -65,33 +65,13 @@ def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a web origin that may call; repeat the flag",
     )
-    group.add_argument(
-        "--max-body-bytes", metavar="N", type=int, action=Once, default=4 << 20, help="(default 4194304)"
-    )
+    group.add_argument("--max-body-bytes", **_number(4 << 20, "the longest body of a request"))
     group.add_argument(
         "--max-stored-responses",
-        metavar="N",
-        type=int,
-        action=Once,
-        default=1000,
-        help="responses of /v1/responses that are kept to be asked for and continued (default 1000)",
+        **_number(1000, "responses of /v1/responses that are kept to be asked for and continued"),
     )
-    group.add_argument(
-        "--max-stored-bytes",
-        metavar="N",
-        type=int,
-        action=Once,
-        default=64 << 20,
-        help="of them together (default 67108864)",
-    )
-    group.add_argument(
-        "--shutdown-seconds",
-        metavar="S",
-        type=float,
-        action=Once,
-        default=10.0,
-        help="how long answers may go on after SIGTERM (default 10)",
-    )
+    group.add_argument("--max-stored-bytes", **_number(64 << 20, "of them together"))
+    group.add_argument("--shutdown-seconds", **_number(10.0, "how long answers may go on after SIGTERM"))
     group.add_argument(
         "--request-log", metavar="FILE", action=Once, help="append a JSON line for each event ('-': standard error)"
     )
@@ -99,42 +79,21 @@ def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("engine")
-    group.add_argument(
-        "--max-concurrency",
-        metavar="N",
-        type=int,
-        action=Once,
-        default=4,
-        help="requests that run together (default 4)",
-    )
-    group.add_argument(
-        "--max-pending-requests",
-        metavar="N",
-        type=int,
-        action=Once,
-        default=16,
-        help="requests that may wait beside them (default 16)",
-    )
-    group.add_argument(
-        "--pending-timeout-seconds",
-        metavar="S",
-        type=float,
-        action=Once,
-        default=30.0,
-        help="how long a request may wait (default 30)",
-    )
+    group.add_argument("--max-concurrency", **_number(4, "requests that run together"))
+    group.add_argument("--max-pending-requests", **_number(16, "requests that may wait beside them"))
+    group.add_argument("--pending-timeout-seconds", **_number(30.0, "how long a request may wait"))
     group.add_argument(
         "--cache-tokens", metavar="N", type=int, action=Once, help="tokens that there is memory for, of all requests"
     )
-    group.add_argument(
-        "--grammar-cache-bytes",
-        metavar="N",
-        type=int,
-        action=Once,
-        default=256 << 20,
-        help="compiled grammars that are kept (default 268435456)",
-    )
+    group.add_argument("--grammar-cache-bytes", **_number(256 << 20, "compiled grammars that are kept"))
     group.add_argument("--seed", metavar="N", type=int, action=Once, help="for requests without one (default: random)")
+
+
+def _number(default: int | float, text: str) -> dict[str, Any]:
+    """How argparse takes a number: an integer, or seconds, which have a default with a point."""
+    kind: type = type(default)
+    metavar, shown = ("N", f"{default}") if kind is int else ("S", f"{default:g}")
+    return {"metavar": metavar, "type": kind, "action": Once, "default": default, "help": f"{text} (default {shown})"}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -152,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         listener = closing.enter_context(listen(arguments.host, arguments.port))
         log = closing.enter_context(_request_log(arguments.request_log))
         engine = closing.enter_context(_load(arguments, log))
+        closing.enter_context(_loaded_for_good())
         settings = replace(settings, model_id=settings.model_id if arguments.model_id else engine.model_name)
         app = build_app(engine, settings, log)
         server = HttpServer(app, settings, listener)
@@ -175,16 +135,7 @@ def _load(arguments: argparse.Namespace, log: JsonLinesLog | None) -> Engine:
 
     engine = Engine.load(
         arguments.model,
-        device=arguments.device,
-        dtype=arguments.dtype,
-        num_threads=arguments.threads,
-        max_context=arguments.max_context,
-        ngram_draft_tokens=arguments.ngram_draft_tokens,
-        ngram_min_match=arguments.ngram_min_match,
-        speculation=arguments.spec,
-        draft_tokens=arguments.draft_tokens,
-        draft_model=arguments.draft_model,
-        progress=print_progress,
+        **model_options(arguments),
         max_concurrency=arguments.max_concurrency,
         max_pending_requests=arguments.max_pending_requests,
         pending_timeout_seconds=arguments.pending_timeout_seconds,
@@ -195,6 +146,17 @@ def _load(arguments: argparse.Namespace, log: JsonLinesLog | None) -> Engine:
     # A request would wait for them, and its deadline would pass.
     warm_kernels()
     return engine
+
+
+@contextlib.contextmanager
+def _loaded_for_good() -> Iterator[None]:
+    """What is there now will stay: looking through all of it for garbage would hold up every thread each time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _settings(arguments: argparse.Namespace) -> ServerSettings:

@@ -44,19 +44,5 @@ def _num_reasoning_tokens(result: GenerationResult) -> int:
 
 
 def constraint_record(observation: ConstraintObservation | None) -> dict[str, Any] | None:
-    """The `constraint` object of bodies, terminal events and logs; None for an answer without a constraint."""
-    if observation is None:
-        return None
-    return {
-        "branch": observation.branch.value,
-        "complete": observation.complete,
-        "terminated": observation.terminated,
-        "cache": observation.cache.value,
-        "mask_positions": observation.mask_positions,
-        "mask_upload_bytes": observation.mask_upload_bytes,
-        "timings_seconds": {
-            "prepare": observation.prepare_seconds,
-            "mask": observation.mask_seconds,
-            "matcher": observation.matcher_seconds,
-        },
-    }
+    """The `constraint` object of bodies and terminal events; None for an answer without a constraint."""
+    return None if observation is None else observation.record()

@@ -1,4 +1,6 @@
-"""A request's body as JSON: bounded in depth, strict, and with the text of schemas kept as the client wrote it."""
+"""A request's body as JSON: bounded in depth and number of values, strict, and with the text of schemas kept as the
+client wrote it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,20 @@ from infernix.server.api_error import ApiError, ErrorKind, invalid
 from infernix.tools import is_unicode
 
 MAX_DEPTH = 200
+# Entries of lists and members of objects, all together. Long texts are parsed in no time; small values are not, and
+# long stretches of that keep Python's interpreter lock from the threads that serve everybody else.
+MAX_VALUES = 100_000
 
 RawPath = tuple[str, ...]
 """Names that lead to a value; `*` stands for every item of a list."""
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+# A text, whose ordinary characters are taken many at a time: no other thread runs meanwhile.
+_TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+'
+_TOKEN = re.compile(rf'{_TEXT}"?|[\[\]{{}}]', re.DOTALL)
+# Up to and with a comma or an opening bracket outside of texts; each value in a list or an object has one before it.
+_SEPARATOR = rf'[^",\[{{]*+(?:{_TEXT}"[^",\[{{]*+)*+[,\[{{]'
+_ONE_SEPARATOR = re.compile(_SEPARATOR, re.DOTALL)
+_THOUSAND_SEPARATORS = re.compile(f"(?:{_SEPARATOR}){{1000}}", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _decoder = json.JSONDecoder()
@@ -33,13 +44,14 @@ class RawJson:
 def read_json_object(data: bytes, raw_paths: Sequence[RawPath] = ()) -> dict[str, Any]:
     """The object that a body is; the values at `raw_paths` are RawJson.
 
-    Raises ApiError for what is no UTF-8, no JSON, nested deeper than MAX_DEPTH or no object, for NaN and Infinity, for
-    a name that comes twice in an object, and for half a surrogate pair.
+    Raises ApiError for what is no UTF-8, no JSON, nested deeper than MAX_DEPTH, of more than MAX_VALUES values or no
+    object, for NaN and Infinity, for a name that comes twice in an object, and for half a surrogate pair.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise _malformed(f"the body is not UTF-8 (byte {error.start})") from error
+    _check_number_of_values(text)
     _check_depth(text)
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -59,6 +71,23 @@ def read_json_object(data: bytes, raw_paths: Sequence[RawPath] = ()) -> dict[str
 
 def _malformed(message: str) -> ApiError:
     return ApiError(ErrorKind.INVALID, message, code="invalid_json")
+
+
+def _check_number_of_values(text: str) -> None:
+    """Before anything that makes them. A body with few commas and brackets cannot have many."""
+    if sum(text.count(mark) for mark in ",[{") <= MAX_VALUES:
+        return
+    end = 0
+    for run in [_THOUSAND_SEPARATORS] * (MAX_VALUES // 1000) + [_ONE_SEPARATOR]:
+        found = run.match(text, end)
+        if found is None:
+            return
+        end = found.end()
+    line, column = text.count("\n", 0, end) + 1, end - text.rfind("\n", 0, end) - 1
+    raise _malformed(
+        f"the body has more than {MAX_VALUES} values, entries of lists and members of objects taken together:"
+        f" line {line}, column {column}"
+    )
 
 
 def _check_depth(text: str) -> None:

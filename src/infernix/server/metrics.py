@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from operator import attrgetter
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
@@ -88,9 +89,9 @@ _COUNTERS = {
     "snapshot_restores": "num_snapshot_restores",
     "replay_restores": "num_replay_restores",
     "decode_rounds": "num_decode_rounds",
-    "spec_decode_rounds": "num_drafted_rounds",
-    "spec_decode_draft_tokens": "num_drafted",
-    "spec_decode_accepted_tokens": "num_accepted_drafts",
+    "spec_decode_rounds": "drafts.num_rounds",
+    "spec_decode_fallback_steps": "drafts.num_fallback_rounds",
+    "spec_decode_draft_wait_seconds": "drafts.wait_seconds",
     "units": "num_units",
     "failed_units": "num_failed_units",
     "forward_seconds": "forward_seconds",
@@ -102,12 +103,15 @@ _COUNTERS = {
     "constraint_matcher_seconds": "constraint_matcher_seconds",
     "constraint_mask_positions": "mask_positions",
     "constraint_mask_upload_bytes": "mask_upload_bytes",
+    "constraint_draft_wait_seconds": "constraint_draft_wait_seconds",
 }
 _LABELLED = {
     "engine_requests": ("requests", "outcome"),
     "engine_rejections": ("rejections", "reason"),
     "constraint_requests": ("constraint_requests", "outcome"),
     "constraint_cache": ("constraint_cache", "result"),
+    "spec_decode_draft_tokens": ("drafts.num_drafted", "source"),
+    "spec_decode_accepted_tokens": ("drafts.num_accepted", "source"),
 }
 
 
@@ -119,18 +123,24 @@ class _EngineCollector(Collector):
         statistics = self._engine.statistics()
         for name, field in _GAUGES.items():
             yield GaugeMetricFamily(f"infernix_{name}", _help(name), getattr(statistics, field))
+        yield InfoMetricFamily("infernix_spec_decode", "the network that drafts", {"backend": statistics.backend.value})
         yield from _counted(statistics.counters)
 
 
 def _counted(counters: Counters) -> Iterator[Metric]:
     for name, field in _COUNTERS.items():
-        yield CounterMetricFamily(f"infernix_{name}", _help(name), getattr(counters, field))
+        yield CounterMetricFamily(f"infernix_{name}", _help(name), attrgetter(field)(counters))
     for name, (field, label) in _LABELLED.items():
         family = CounterMetricFamily(f"infernix_{name}", _help(name), labels=[label])
-        values: Mapping[StrEnum, int] = getattr(counters, field)
+        values: Mapping[StrEnum, int] = attrgetter(field)(counters)
         for key, count in values.items():
             family.add_metric([key.value], count)
         yield family
+    name = "spec_decode_accepted_tokens_per_position"
+    family = CounterMetricFamily(f"infernix_{name}", _help(name), labels=["position"])
+    for position, count in enumerate(counters.drafts.accepted_per_position, 1):
+        family.add_metric([str(position)], count)
+    yield family
 
 
 def _help(name: str) -> str:

@@ -16,6 +16,9 @@ from infernix.errors import InvalidOptions
 from infernix.server.settings import ServerSettings
 
 _BACKLOG = 512
+# An idle connection is kept for longer than clients (5 seconds in httpx) and proxies (60 seconds in most) keep theirs.
+# With equal times one of them now and then sends a request into a connection that is just being closed.
+_IDLE_SECONDS = 75
 # What answers get to say that they were cut off.
 _FAREWELL_SECONDS = 2
 
@@ -33,6 +36,7 @@ class HttpServer:
             log_level="warning",
             access_log=False,
             server_header=False,
+            timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=math.ceil(settings.shutdown_seconds) + _FAREWELL_SECONDS,
         )
         self._server = _Server(config, settings.shutdown_seconds, app.state.service.cut_off.set)

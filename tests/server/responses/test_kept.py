@@ -57,7 +57,7 @@ class Server:
 @pytest.fixture(scope="module")
 def served() -> Iterator[Server]:
     engine = StagedEngine()
-    with live_server(engine, max_stored_responses=5) as server, httpx.Client(base_url=server.url) as client:
+    with live_server(engine, max_stored_responses=5) as server, httpx.Client(base_url=server.url, timeout=60) as client:
         yield Server(client, engine)
 
 
@@ -250,7 +250,7 @@ def test_an_item_is_referred_to_once(served: Server) -> None:
 
 def test_what_was_kept_is_bounded_in_a_request() -> None:
     engine = StagedEngine(saying("ok"))
-    with live_server(engine, max_body_bytes=1000) as server, httpx.Client(base_url=server.url) as client:
+    with live_server(engine, max_body_bytes=1000) as server, httpx.Client(base_url=server.url, timeout=60) as client:
         kept: list[str] = []
         for previous in (False, True, True, True):
             fields = {"previous_response_id": kept[-1]} if previous else {}

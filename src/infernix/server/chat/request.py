@@ -28,6 +28,7 @@ from infernix.server.constraint_fields import (
 from infernix.server.engine_errors import FieldSources, api_error
 from infernix.server.service import Service
 from infernix.server.status_routes import check_model
+from infernix.server.thinking_fields import agreed_thinking, thinks
 from infernix.tools import ToolChoice
 
 
@@ -99,21 +100,14 @@ def _format_constraint(body: ChatBody) -> SourcedConstraint | None:
 
 
 def _thinking(body: ChatBody) -> tuple[bool | None, str | None]:
-    """Whether to think, and the field that says so. Three fields do; those that are there must agree. Every effort but
-    none is thinking.
-    """
     kwargs = body.chat_template_kwargs
-    asked = {
-        "reasoning_effort": None if body.reasoning_effort is None else body.reasoning_effort != "none",
-        "enable_thinking": body.enable_thinking,
-        "chat_template_kwargs.enable_thinking": None if kwargs is None else kwargs.enable_thinking,
-    }
-    given = {name: value for name, value in asked.items() if value is not None}
-    if len(set(given.values())) > 1:
-        raise invalid(f"{' and '.join(given)} contradict each other", next(iter(given)), "invalid_value")
-    for field, value in given.items():
-        return value, field
-    return None, None
+    return agreed_thinking(
+        {
+            "reasoning_effort": thinks(body.reasoning_effort),
+            "enable_thinking": body.enable_thinking,
+            "chat_template_kwargs.enable_thinking": None if kwargs is None else kwargs.enable_thinking,
+        }
+    )
 
 
 def _options(

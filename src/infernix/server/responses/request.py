@@ -39,6 +39,7 @@ from infernix.server.responses.stream import ResponseStream
 from infernix.server.responses.tools import DeclaredTools, declared_tools, tool_choice
 from infernix.server.service import Service
 from infernix.server.status_routes import check_model
+from infernix.server.thinking_fields import agreed_thinking, thinks
 from infernix.tools import ToolChoice
 
 # What was kept may be this many times as long as one request's body.
@@ -85,16 +86,17 @@ def read_call(service: Service, data: bytes, request_id: str) -> ResponsesCall:
     key = request_id.removeprefix("req_")
     history = _history(service, body, key)
     tools = declared_tools(body.tools or ())
+    thinking, thinking_field = _thinking(body)
     constraint = one_constraint(_format_constraint(body), structured_constraint(body.structured_outputs))
     sources = FieldSources(
         constraint=None if constraint is None else constraint.field,
         tools=tools.places,
         options={"max_new_tokens": "max_output_tokens"},
         prompt="input",
-        thinking=_thinking_field(body),
+        thinking=thinking_field,
     )
     try:
-        prompt = _prompt(body, history, tools)
+        prompt = _prompt(body, history, tools, thinking)
         choice = tool_choice(
             body.tool_choice,
             tools,
@@ -124,17 +126,18 @@ def read_count(service: Service, data: bytes) -> tuple[ChatPrompt, FieldSources]
     one_constraint(_format_constraint(body), structured_constraint(body.structured_outputs))
     tools = declared_tools(body.tools or ())
     tool_choice(body.tool_choice, tools, parallel=True, enforcement=tool_enforcement(body.tool_constraints))
-    prompt = _prompt(body, _history(service, body, ""), tools)
-    return prompt, FieldSources(tools=tools.places, prompt="input", thinking=_thinking_field(body))
+    thinking, thinking_field = _thinking(body)
+    prompt = _prompt(body, _history(service, body, ""), tools, thinking)
+    return prompt, FieldSources(tools=tools.places, prompt="input", thinking=thinking_field)
 
 
 def _history(service: Service, body: PromptBody, key: str) -> History:
     return read_history(service.responses, body, key, max_bytes=_MAX_KEPT_BODIES * service.settings.max_body_bytes)
 
 
-def _prompt(body: PromptBody, history: History, tools: DeclaredTools) -> ChatPrompt:
+def _prompt(body: PromptBody, history: History, tools: DeclaredTools, thinking: bool | None) -> ChatPrompt:
     messages, continues = conversation(body.instructions, history.placed())
-    return ChatPrompt(messages, tools.definitions, thinking=_thinking(body), continue_final=continues)
+    return ChatPrompt(messages, tools.definitions, thinking=thinking, continue_final=continues)
 
 
 def _format_constraint(body: PromptBody) -> SourcedConstraint | None:
@@ -146,19 +149,9 @@ def _format_constraint(body: PromptBody) -> SourcedConstraint | None:
     return None
 
 
-def _thinking(body: PromptBody) -> bool | None:
-    """Two fields switch it; where both are there, they must agree. Every effort but none is thinking."""
+def _thinking(body: PromptBody) -> tuple[bool | None, str | None]:
     effort = None if body.reasoning is None else body.reasoning.effort
-    by_effort = None if effort is None else effort != "none"
-    if by_effort is None or body.enable_thinking is None:
-        return body.enable_thinking if by_effort is None else by_effort
-    if by_effort is not body.enable_thinking:
-        raise invalid("reasoning.effort and enable_thinking contradict each other", "enable_thinking", "invalid_value")
-    return by_effort
-
-
-def _thinking_field(body: PromptBody) -> str:
-    return "reasoning.effort" if body.enable_thinking is None else "enable_thinking"
+    return agreed_thinking({"enable_thinking": body.enable_thinking, "reasoning.effort": thinks(effort)})
 
 
 def _options(
