@@ -17,7 +17,7 @@ class Satisfiability:
 
     def admits_some(self, node: Node) -> bool:
         """Whether `node`, whose parts are positions of the same graph, admits any value."""
-        return any(all(needed in self.positions for needed in needs) for needs in _alternatives(node))
+        return any(map(self.positions.issuperset, _alternatives(node)))
 
 
 def find_satisfiable(graph: SchemaGraph) -> Satisfiability:
@@ -30,7 +30,7 @@ def find_satisfiable(graph: SchemaGraph) -> Satisfiability:
     waiting: list[tuple[int, tuple[int, ...]]] = []
     for position in range(len(graph.nodes) - 1, -1, -1):
         alternatives = _alternatives(graph.nodes[position])
-        if any(found.issuperset(needs) for needs in alternatives):
+        if any(map(found.issuperset, alternatives)):
             found.add(position)
         else:
             waiting += [(position, needs) for needs in alternatives]
