@@ -5,7 +5,9 @@ the request's own text. Both ways take turns, and a figure is the median over th
 
 tokens_per_second   tokens after the first by the wall time of the rounds
 tokens_per_round    tokens after the first by rounds; 1 without drafts
-accepted            drafts that were right, of all drafts
+draft_wait_us       microseconds that a round waited for its drafts
+speculation, constraint   what the first run's result and the request log say of both: drafts that were right, rounds
+                    without drafts, positions for which a legal set was computed, ...
 """
 
 from __future__ import annotations
@@ -16,8 +18,16 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from infernix import Engine, GenerationResult, OutputConstraint, RequestOptions, SamplingOptions
+from infernix import (
+    Engine,
+    GenerationResult,
+    OutputConstraint,
+    RequestOptions,
+    SamplingOptions,
+    SpeculativeStatistics,
+)
 
 NUM_DRAFT_TOKENS = 15
 MIN_MATCH = 4
@@ -112,9 +122,9 @@ class Row:
     num_tokens: int
     tokens_per_second: float
     tokens_per_round: float
-    num_drafted: int
-    num_accepted: int
-    accepted_per_position: tuple[int, ...]
+    draft_wait_us: float
+    speculation: SpeculativeStatistics | None
+    constraint: dict[str, Any] | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -127,16 +137,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.json:
         print(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
     else:
-        print(f"{'task':34}{'drafter':>8}{'tokens':>8}{'tokens/s':>10}{'a round':>9}{'accepted':>12}")
+        titles = ("drafter", "tokens", "tokens/s", "a round", "accepted", "no drafts", "wait, us", "masks")
+        print(f"{'task':34}" + "".join(f"{title:>10}" for title in titles))
         for row in rows:
-            accepted = f"{row.num_accepted}/{row.num_drafted}" if row.num_drafted else "-"
-            print(
-                f"{row.task:34}{row.drafter:>8}{row.num_tokens:>8}{row.tokens_per_second:>10.1f}"
-                f"{row.tokens_per_round:>9.2f}{accepted:>12}"
-            )
+            print(_line(row))
     if not is_same:
         print("an answer with drafts differs from the one without", file=sys.stderr)
     return 0 if is_same else 1
+
+
+def _line(row: Row) -> str:
+    drafts = row.speculation
+    accepted = "-" if drafts is None else f"{drafts.num_accepted}/{drafts.num_drafted}"
+    num_without = "-" if drafts is None else str(drafts.num_fallback_rounds)
+    num_masks = "-" if row.constraint is None else str(row.constraint["mask_positions"])
+    return (
+        f"{row.task:34}{row.drafter:>10}{row.num_tokens:>10}{row.tokens_per_second:>10.1f}"
+        f"{row.tokens_per_round:>10.2f}{accepted:>10}{num_without:>10}{row.draft_wait_us:>10.1f}{num_masks:>10}"
+    )
 
 
 def measure(tasks: Sequence[Task], num_runs: int) -> tuple[list[Row], bool]:
@@ -153,7 +171,7 @@ def measure(tasks: Sequence[Task], num_runs: int) -> tuple[list[Row], bool]:
             for task in tasks:
                 for drafter, engine in engines.items():
                     found.setdefault((task.name, drafter), []).append(_answer(engine, task))
-    rows = [_row(name, drafter, results) for (name, drafter), results in found.items()]
+    rows = [row_of(name, drafter, results) for (name, drafter), results in found.items()]
     is_same = all(
         found[task.name, "none"][0].token_ids == result.token_ids
         for task in tasks
@@ -170,19 +188,20 @@ def _answer(engine: Engine, task: Task) -> GenerationResult:
     return engine.generate([{"role": "user", "content": task.prompt}], options)
 
 
-def _row(task: str, drafter: str, results: Sequence[GenerationResult]) -> Row:
+def row_of(task: str, drafter: str, results: Sequence[GenerationResult]) -> Row:
+    """The figures of runs with one outcome."""
     first = results[0]
-    num_tokens = first.num_generated_tokens - 1
-    speculation = first.speculation
+    num_tokens, num_rounds = first.num_generated_tokens - 1, first.scheduling.num_decode_rounds
+    waits = [result.speculation.draft_wait_seconds for result in results if result.speculation is not None]
     return Row(
         task=task,
         drafter=drafter,
         num_tokens=num_tokens,
         tokens_per_second=statistics.median(num_tokens / result.timings.decode_seconds for result in results),
-        tokens_per_round=num_tokens / first.scheduling.num_decode_rounds,
-        num_drafted=0 if speculation is None else speculation.num_drafted,
-        num_accepted=0 if speculation is None else speculation.num_accepted,
-        accepted_per_position=() if speculation is None else speculation.accepted_per_position,
+        tokens_per_round=num_tokens / num_rounds,
+        draft_wait_us=statistics.median(waits) / num_rounds * 1e6 if waits else 0.0,
+        speculation=first.speculation,
+        constraint=None if first.constraint is None else first.constraint.record(),
     )
 
 

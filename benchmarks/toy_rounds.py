@@ -23,6 +23,7 @@ Tokens = tuple[int, ...]
 EOS = 1
 NUM_PADDING = 2
 """Logits past the vocabulary, as padded models have them: drafters may propose such ids."""
+_NUM_OPINIONS = 5
 
 
 @dataclass(frozen=True)
@@ -131,45 +132,51 @@ class Chain:
 
 @dataclass(frozen=True)
 class OneHotDrafter:
-    """Proposes without chance, as MTP, DFlash and n-gram copies do: right, wrong, illegal and past the end."""
+    """Proposes without chance, as MTP, DFlash and n-gram copies do: right, wrong, illegal and past the end.
+
+    `skill` is the share of places where it knows the likeliest token.
+    """
 
     model: ToyModel
     num_drafts: int
-    _known: dict[tuple[Tokens, int], Chain] = field(default_factory=dict, repr=False)
+    skill: float = 0.5
+    _known: dict[tuple[int, Tokens, int], Chain] = field(default_factory=dict, repr=False)
 
     def chains(self, text: Tokens, num_drafts: int) -> Iterator[Chain]:
         """All chains it may propose after a text: the one it does propose."""
         yield self.drawn(text, num_drafts, seed=0, position=0)
 
     def drawn(self, text: Tokens, num_drafts: int, seed: int, position: int) -> Chain:
-        """The chain it proposes; no chance, so seed and position do not matter."""
-        if (text, num_drafts) not in self._known:
+        """The chain it proposes. The seed says which of a few opinions it has; none knows the numbers of that seed."""
+        opinion = seed % _NUM_OPINIONS
+        if (opinion, text, num_drafts) not in self._known:
             drafts: Tokens = ()
             while len(drafts) < num_drafts:
-                drafts += (self._next((*text, *drafts)),)
-            self._known[text, num_drafts] = Chain(drafts)
-        return self._known[text, num_drafts]
+                drafts += (self._next(opinion, (*text, *drafts)),)
+            self._known[opinion, text, num_drafts] = Chain(drafts)
+        return self._known[opinion, text, num_drafts]
 
-    def _next(self, text: Tokens) -> int:
-        rng = np.random.default_rng([self.model.seed, 1, len(text), *text])
+    def _next(self, opinion: int, text: Tokens) -> int:
+        rng = np.random.default_rng([self.model.seed, 1, opinion, len(text), *text])
         kind = rng.random()
         best = _best(self.model, text)
-        if kind < 0.5 and best is not None:
+        if kind < self.skill and best is not None:
             return best
-        return EOS if kind < 0.6 else int(rng.integers(self.model.num_tokens + NUM_PADDING))
+        return EOS if kind < self.skill + 0.1 else int(rng.integers(self.model.num_tokens + NUM_PADDING))
 
 
 @dataclass(frozen=True)
 class SparseDrafter:
     """Draws each draft from a few candidates by scores of its own, as DFlash2 does.
 
-    The scores look at the token before. Some laws are close to the target's, some have candidates that are never drawn,
-    and candidates may be illegal, past the end, or ids that the target does not have.
+    The scores look at the token before. Some laws are close to the target's (a share of `skill`), some have candidates
+    that are never drawn, and candidates may be illegal, past the end, or ids that the target does not have.
     """
 
     model: ToyModel
     num_drafts: int
     num_candidates: int
+    skill: float = 0.4
     _known: dict[Tokens, tuple[NDArray[np.intp], NDArray[np.floating]]] = field(default_factory=dict, repr=False)
 
     def chains(self, text: Tokens, num_drafts: int) -> Iterator[Chain]:
@@ -207,9 +214,10 @@ class SparseDrafter:
         rng = np.random.default_rng([self.model.seed, 2, len(text), *text])
         ids = rng.permutation(self.model.num_tokens + NUM_PADDING)[: self.num_candidates]
         scores = rng.normal(0.0, 1.5, ids.size)
-        if EOS not in text and rng.random() < 0.4:
-            scores = self.model.at(text)[0][ids] + rng.choice([0.0, 0.3]) * scores
-            scores = np.nan_to_num(scores, nan=0.0)
+        if EOS not in text and rng.random() < self.skill:
+            logits = self.model.at(text)[0][ids] + rng.choice([0.0, 0.3]) * scores
+            # What the model says of padding would drown everything else.
+            scores = np.where((ids < self.model.num_tokens) & np.isfinite(logits), logits, scores)
         if rng.random() < 0.3:
             scores[1:] = -np.inf if rng.random() < 0.5 else scores[1:] - 3.0
         return ids, scores
