@@ -16,6 +16,7 @@ from infernix.matching.rows import RowStore
 from infernix.matching.vocabulary import TokenClass
 from infernix.options import OutputConstraint
 from support.random_grammars import ALPHABET, fixed_grammars
+from support.row_buffers import row_buffer
 from support.vocabularies import byte_vocabulary, nasty_vocabulary, random_vocabulary
 
 TINY_TABLE_BYTES = 30_000
@@ -130,15 +131,15 @@ def test_a_counted_string_takes_the_same_memory_wherever_its_bound_is() -> None:
 
 
 def test_rows_are_kept_by_content_and_dropped_by_age() -> None:
-    row_bytes = 8 + 4096 + 300  # with the padding that places a row in memory, and the short form
+    row_bytes = RowStore(num_mask_words=2)._row_bytes
     store = RowStore(num_mask_words=2, max_bytes=row_bytes * 4)
-    rows = [store.intern(np.array([content, 0], np.uint32)) for content in range(4)]
-    assert store.intern(np.array([2, 0], np.uint32)) is rows[2]
+    rows = [store.intern(row_buffer(store, [content, 0])) for content in range(4)]
+    assert store.intern(row_buffer(store, [2, 0])) is rows[2]
     assert [row.number for row in rows] == [0, 1, 2, 3]
     assert [row.is_empty for row in rows] == [True, False, False, False]
     rows[0].last_used = store.clock + 1
     store.pin(rows[1])
-    new = store.intern(np.array([9, 9], np.uint32))
+    new = store.intern(row_buffer(store, [9, 9]))
     # Of the three unpinned rows the two oldest went; the used and the pinned one stayed.
     assert [row.words is None for row in rows] == [False, False, True, True]
     assert new.number in {rows[2].number, rows[3].number}

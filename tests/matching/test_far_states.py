@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from infernix.grammar import ir
-from infernix.matching import CompiledGrammar, Vocabulary, arena
+from infernix.matching import CompiledGrammar, Vocabulary, arena, slices
 from infernix.matching import network as network_module
 from infernix.matching.far_states import stand_ins
 from infernix.matching.masks import VocabularyIndex
@@ -108,9 +108,13 @@ def legal_tokens(row: np.ndarray) -> set[int]:
     return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
 
 
+@pytest.mark.parametrize("min_share", [0, 1 / 4])
 @pytest.mark.parametrize("seed", range(12))
-def test_masks_near_the_end_and_far_from_it(seed: int) -> None:
+def test_masks_near_the_end_and_far_from_it(seed: int, min_share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """An automaton, two side by side, and one that is called again and again, on texts that run up to the bound."""
+    monkeypatch.setattr(slices, "MIN_SHARE", min_share)
+    monkeypatch.setattr(slices, "MIN_ENTRY_SHARE", 0)
+    monkeypatch.setattr(slices, "ENTRY_REQUESTS", 1)
     rng = Random(seed)
     one, other = (counting(rng, rng.randint(8, 25), rng.randint(1, 4)) for _ in range(2))
     builder = ir.GrammarBuilder()

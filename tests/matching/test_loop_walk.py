@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pytest
 
 from infernix.grammar import ir
 from infernix.grammar.unicode import character_class
 from infernix.matching import DEAD, CompiledGrammar, analysis, slices
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.stepping import ENDLESS_LOOP, SOMETHING_ELSE
+from infernix.matching.row_filling import ENDLESS_LOOP, SOMETHING_ELSE
 from support.vocabularies import text_vocabulary
 
 _RNG = Random(5)
@@ -68,15 +67,15 @@ def test_rows_are_those_of_a_walk_over_whole_tokens(name: str, monkeypatch: pyte
     grammar, text, expected_ways = CASES[name]
     index = VocabularyIndex(VOCABULARY)
     epoch, plain = CompiledGrammar(grammar, index).epoch, CompiledGrammar(grammar, index).epoch
-    monkeypatch.setattr(plain, "_take_loop", lambda *_: False)
+    for shortcut in ("_take_slice", "_take_entered_loop", "_take_beginnings"):
+        monkeypatch.setattr(plain, shortcut, lambda *_, **__: False)
     configurations = [epoch.table.start, plain.table.start]
     ways = set()
     for byte in [*text.encode(), None]:
         description = epoch.table.describe_row(configurations[0])
-        room = np.zeros(VOCABULARY.num_mask_words, np.uint32)
-        is_taken = epoch._take_loop(room, description[0], *description[2:])
-        ways.add((FAR if description[-1] == ENDLESS_LOOP else NEAR) if is_taken else PLAIN)
-        assert description[-1] != SOMETHING_ELSE or not is_taken
+        is_taken = epoch._take_slice(index.rows.new_row(), description[0], *description[2:5])
+        ways.add((FAR if description[4] == ENDLESS_LOOP else NEAR) if is_taken else PLAIN)
+        assert description[4] != SOMETHING_ELSE or not is_taken
         found, wanted = epoch.row(configurations[0]).words, plain.row(configurations[1]).words
         assert found is not None
         assert wanted is not None

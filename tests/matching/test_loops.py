@@ -77,13 +77,14 @@ class EveryCharacter:
 
 def loops_of(network: Network) -> list[tuple[int, int]]:
     """Own set and body set by state, as bits."""
-    tables = loop_tables(network)
+    tables = loop_tables(network, np.arange(network.num_states, dtype=np.int32))
     sets = tables[arena.LOOP_SETS].view(np.uint64)
     assert sets[0] == 0
     counts = [int(atoms).bit_count() for atoms in sets]
     assert counts == sorted(counts)
     assert len(set(sets.tolist())) == len(sets)
-    return [(int(sets[own]), int(sets[body])) for own, body, _ in tables[arena.STATE_LOOPS].reshape(-1, 3)]
+    loops = tables[arena.STATE_LOOPS].reshape(-1, arena.STATE_LOOPS_WIDTH)
+    return [(int(sets[own]), int(sets[body])) for own, body, *_ in loops]
 
 
 def body_states(network: Network) -> set[int]:

@@ -167,6 +167,8 @@ def check_case(seed: int) -> bool:
 @pytest.fixture(autouse=True)
 def _shortcuts_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "MIN_SHARE", 0)
+    monkeypatch.setattr(slices, "MIN_ENTRY_SHARE", 0)
+    monkeypatch.setattr(slices, "ENTRY_REQUESTS", 1)
     monkeypatch.setattr(slices, "CHARACTER_STEPS", (1 << 30, 4, 2))
     monkeypatch.setattr(analysis, "MAX_EXPANDED_EDGES", 0)
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from infernix.matching import rows
 from infernix.matching.rows import RowStore
+from support.row_buffers import row_buffer
 
 
 def test_a_pinned_row_stays_when_another_has_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_hash_row", lambda row: 5)
+    monkeypatch.setattr(rows, "_digest", lambda row, places: 5)
     store = RowStore(num_mask_words=1)
-    contents = [np.array([word], np.uint32) for word in (1, 2, 3)]
-    kept = [store.intern(content) for content in contents]
+    contents = [[1], [2], [3]]
+    kept = [store.intern(row_buffer(store, content)) for content in contents]
     store.pin(kept[0])
     assert [row.words.tolist() for row in kept if row.words is not None] == [[1], [2], [3]]
     assert len({row.number for row in kept}) == 3
-    assert [store.intern(content) for content in contents] == kept
+    assert [store.intern(row_buffer(store, content)) for content in contents] == kept

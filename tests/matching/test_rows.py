@@ -13,6 +13,7 @@ from infernix.grammar.json_values import json_object_grammar
 from infernix.matching import CompiledGrammar
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.rows import MAX_SPARSE_WORDS, RowStore
+from support.row_buffers import row_buffer
 from support.vocabularies import byte_vocabulary
 
 NUM_WORDS = 1_003
@@ -32,7 +33,7 @@ def test_few_words_are_kept_by_their_places(num_set: int) -> None:
     for _ in range(5):
         row = row_with(NUM_WORDS, rng.sample(range(NUM_WORDS), num_set), rng)
         expected = row.view(np.int32).copy()
-        kept = store.intern(row)
+        kept = store.intern(row_buffer(store, row))
         assert kept.sparse is not None
         rebuilt = np.zeros(NUM_WORDS, np.int32)
         rebuilt[kept.sparse[0]] = kept.sparse[1]
@@ -44,7 +45,8 @@ def test_few_words_are_kept_by_their_places(num_set: int) -> None:
 
 @pytest.mark.parametrize("place", [0, 7, 8, 999, 1_000, 1_002])
 def test_every_place_is_found(place: int) -> None:
-    kept = RowStore(NUM_WORDS).intern(row_with(NUM_WORDS, [place], Random(0)))
+    store = RowStore(NUM_WORDS)
+    kept = store.intern(row_buffer(store, row_with(NUM_WORDS, [place], Random(0))))
     assert kept.sparse is not None
     assert kept.sparse[0].tolist() == [place]
 
@@ -53,14 +55,15 @@ def test_every_place_is_found(place: int) -> None:
 def test_a_row_of_many_words_has_no_short_form(num_words: int) -> None:
     most = min(MAX_SPARSE_WORDS, num_words // 4)
     for num_set in range(num_words + 1):
-        kept = RowStore(num_words).intern(row_with(num_words, list(range(num_set)), Random(0)))
+        store = RowStore(num_words)
+        kept = store.intern(row_buffer(store, row_with(num_words, list(range(num_set)), Random(0))))
         assert (kept.sparse is None) == (num_set > most)
         assert kept.is_empty == (num_set == 0)
 
 
 def test_memory_counts_the_short_form_and_a_dropped_row_gives_it_back() -> None:
     store = RowStore(NUM_WORDS, max_bytes=0)  # room for two rows
-    rows = [store.intern(row_with(NUM_WORDS, [place], Random(0))) for place in range(3)]
+    rows = [store.intern(row_buffer(store, row_with(NUM_WORDS, [place], Random(0)))) for place in range(3)]
     assert [row.sparse is None for row in rows] == [row.words is None for row in rows]
     assert rows[0].sparse is None
     held = [part for row in rows for part in row.sparse or ()]

@@ -16,7 +16,8 @@ LETTERS, DIGITS = (1 << int(ATOM_OF_ASCII[ord(character)]) for character in "a1"
 
 def new_store(max_bytes: int) -> SliceStore:
     vocabulary = text_vocabulary(["a", "b", "ab", "1", "2", "12", "-", "--"])
-    return SliceStore(VocabularyIndex(vocabulary).trie, vocabulary.num_tokens, max_bytes)
+    index = VocabularyIndex(vocabulary)
+    return SliceStore(index.trie, index.forest, vocabulary.num_tokens, max_bytes)
 
 
 def test_with_room_a_slice_is_made_at_once() -> None:

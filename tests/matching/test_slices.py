@@ -40,6 +40,13 @@ def texts_of(row: NDArray[np.uint32]) -> set[str]:
     return {text for token, text in enumerate(TEXTS) if row[0] >> token & 1}
 
 
+def whole_row(listed: tuple[NDArray[np.uint32], NDArray[np.int64]]) -> NDArray[np.uint32]:
+    """The row of words by their places."""
+    row = np.zeros(1, np.uint32)
+    row[listed[1]] = listed[0]
+    return row
+
+
 def atoms_in(characters: str) -> int:
     atoms = 0
     for character in characters:
@@ -78,11 +85,11 @@ def test_a_slice_by_number_of_characters(index: VocabularyIndex) -> None:
         (9, {"a", "b", "c", "ab", "dd", "abcabcabc"}),
         (1 << 30, {"a", "b", "c", "ab", "dd", "abcabcabc"}),
     ):
-        assert texts_of(part.row(num_left)) == taken
-    assert part.row(3) is part.row(8)
+        assert texts_of(whole_row(part.tokens.row(num_left))) == taken
+    assert part.tokens.row(3) is part.tokens.row(8)
     without, behind = texts_in(part.suffixes)
     assert behind == {"a1", "aé", "a."}
-    assert without == set(TEXTS) - behind - texts_of(part.row(9))
+    assert without == set(TEXTS) - behind - texts_of(whole_row(part.tokens.row(9)))
     assert index.slices.find_counted(atoms_in("~")) is None
 
 

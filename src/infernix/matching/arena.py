@@ -30,14 +30,14 @@ TOKEN_BEGIN = 6  # state -> first row of TOKEN_EDGES; one row more than states
 TOKEN_EDGES = 7  # token set, target state
 LOOPS = 8  # minimum, maximum or UNBOUNDED, body rule, return state
 RULES = 9  # start state, nullable
-STATE_LOOPS = 27  # atoms that lead back to the state; atoms that run through a loop's body from it: LOOP_SETS rows;
-# which of the two are even: OWN_IS_EVEN | BODY_IS_EVEN
+STATE_LOOPS = 27  # what a state goes round on, and what moves it: see the columns below
 LOOP_SETS = 28  # low and high word of a set of atoms
 STAND_INS = 31  # state -> one that stands for it where masks are worked out
 LOOP_STARTS = 30  # set by set: an ASCII byte of it or NO_BYTE; by byte class, whether it can begin a character of it
 # Tables that grow.
 NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
-CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, clamped form
+CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, clamped form,
+# run set, characters left in it
 ITEMS = 12  # state, frame
 FRAMES = 13  # first pair, number of pairs, first frame and size of the unit, hash, unit's hash, stamp, clamped form
 PAIRS = 14  # return state (num_states + loop for a loop), parent frame, count
@@ -69,10 +69,18 @@ MAX_TOKEN_BYTES = 102  # longest token, as far as masks can look ahead
 ROOT_RULE = 103
 CONTROL_LENGTH = 104
 
-CONFIGURATION_WIDTH = 7
+CONFIGURATION_WIDTH = 9
 FRAME_WIDTH = 8
 PROVISIONAL_WIDTH = 7
 LINK_WIDTH = 5
+STATE_LOOPS_WIDTH = 6
+# Columns of STATE_LOOPS; sets are rows of LOOP_SETS.
+OWN_SET = 0  # atoms that lead back to the state
+BODY_SET = 1  # atoms that run through a loop's body from it
+EVENNESS = 2  # which of the two are even: OWN_IS_EVEN | BODY_IS_EVEN
+RUN_SET = 3  # atoms of the run that the state belongs to
+RUN_LEFT = 4  # how many characters of them the run has left
+MOVED_BY = 5  # bit by bit, whether a character of set 1 .. 30 moves the state; bit 0 is set once that is known
 
 ROW_WIDTHS = np.ones(NUM_TABLES, np.int64)
 for _table, _width in {
@@ -80,7 +88,7 @@ for _table, _width in {
     TOKEN_EDGES: 2,
     LOOPS: 4,
     RULES: 2,
-    STATE_LOOPS: 3,
+    STATE_LOOPS: STATE_LOOPS_WIDTH,
     LOOP_SETS: 2,
     CONFIGURATIONS: CONFIGURATION_WIDTH,
     ITEMS: 2,

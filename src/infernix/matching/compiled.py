@@ -32,7 +32,7 @@ class CompiledGrammar:
         self._terminals = TokenTerminals(self._network.token_sets, index)
         self._lock = threading.Lock()
         self.epoch = self._new_epoch()
-        for atoms, is_counted in self.epoch.table.loop_sets():
+        for atoms, is_counted in self.epoch.loop_sets:
             index.slices.prepare(atoms, is_counted)
 
     def _new_epoch(self) -> Epoch:

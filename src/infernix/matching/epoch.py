@@ -7,15 +7,26 @@ from numpy.typing import NDArray
 
 from infernix.matching.arena import NO_LIMIT
 from infernix.matching.configurations import DEAD, ConfigurationTable
+from infernix.matching.entries import PROBE_ATOMS, SPACE_ATOM, can_be_entered
 from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.network import Network
+from infernix.matching.row_buffer import RowBuffer
+from infernix.matching.row_filling import (
+    COUNTED_LOOP,
+    ENDLESS_LOOP,
+    MIN_RUN_LEFT,
+    RUN,
+    SPACE_BYTE,
+    SPACE_FOLLOWS,
+)
 from infernix.matching.rows import MaskRow
-from infernix.matching.stepping import COUNTED_LOOP, ENDLESS_LOOP
 
 # Remembered token steps are dropped as a whole beyond this figure, and worked out again when they are needed.
 MAX_REMEMBERED_STEPS = 1 << 18
 # A rough figure for one entry of a dictionary from integers to small objects.
 _ENTRY_BYTES = 100
+
+_NO_PLACES = np.zeros(0, np.int64)
 
 
 class Epoch:
@@ -30,6 +41,9 @@ class Epoch:
         self.is_full = False
         self.table = ConfigurationTable(network, max(index.trie.max_token_bytes, 1))
         self.limit_bytes = limit_bytes
+        # All sets of atoms that a loop goes round on, as bits, and whether it is counted.
+        self.loop_sets = self.table.loop_sets()
+        self._has_words = any(can_be_entered(atoms) and atoms & PROBE_ATOMS for atoms, _ in self.loop_sets)
         self._index = index
         self._store = index.rows
         self._terminals = terminals
@@ -125,31 +139,93 @@ class Epoch:
         return row
 
     def _work_out_row(
-        self, configuration: int, may_end: int, atoms: int, num_left: int, kind: int
-    ) -> NDArray[np.uint32]:
+        self,
+        configuration: int,
+        may_end: int,
+        atoms: int,
+        num_left: int,
+        kind: int,
+        run_atoms: int,
+        run_left: int,
+        follow: int,
+    ) -> RowBuffer:
         row = self._store.new_row()
-        if not self._take_loop(row, configuration, atoms, num_left, kind):
+        if not (
+            self._take_slice(row, configuration, atoms, num_left, kind)
+            or self._take_entered_loop(row, configuration, follow, is_spaced=_is_spaced(atoms, kind, run_left))
+            or self._take_beginnings(row, configuration, atoms, kind, run_atoms, run_left)
+        ):
             part = self._index.slices.find(atoms, num_left)
-            base = self._index.no_tokens if part is None else part.row
-            others = self._index.forest if part is None else part.others
-            self.table.fill_text_bits(others, configuration, base, row)
+            if part is None:
+                forest = self._index.forest
+                self.table.fill_text_bits(forest, forest.whole, configuration, row)
+            else:
+                others = part.others
+                self.table.fill_text_bits(others, others.whole, configuration, row, (part.row, _NO_PLACES))
         for token_set in self.table.open_token_sets(configuration):
-            row |= self._terminals.rows[token_set]
+            row.add_row(self._terminals.rows[token_set])
         if may_end:
-            row |= self._index.eos_row
+            for place, bits in self._index.eos_words:
+                row.add(place, bits)
         return row
 
-    def _take_loop(self, row: NDArray[np.uint32], configuration: int, atoms: int, num_left: int, kind: int) -> bool:
+    def _take_slice(self, row: RowBuffer, configuration: int, atoms: int, num_left: int, kind: int) -> bool:
         """Writes the row of a configuration in which nothing goes on but a loop; False where that is not so."""
+        fill = self.table.fill_text_bits
         if kind == ENDLESS_LOOP:
             part = self._index.slices.find(atoms, NO_LIMIT)
-            if part is None or part.suffixes is None:
-                return False
-            return self.table.fill_text_bits(part.suffixes, configuration, part.row, row, kind)
-        if kind == COUNTED_LOOP:
+            if part is not None and part.suffixes is not None:
+                base = (part.row, _NO_PLACES)
+                return fill(part.suffixes, part.suffixes.by_group, configuration, row, base, kind)
+        elif kind == COUNTED_LOOP:
             counted = self._index.slices.find_counted(atoms)
-            if counted is None:
-                return False
-            base, most = counted.row(num_left), counted.max_characters
-            return self.table.fill_text_bits(counted.suffixes, configuration, base, row, kind, most)
+            if counted is not None:
+                suffixes, tokens = counted.suffixes, counted.tokens
+                base, longest, reach = tokens.row(num_left), tokens.max_characters, counted.max_other_bytes
+                return fill(suffixes, suffixes.by_group, configuration, row, base, kind, longest, reach)
         return False
+
+    def _take_entered_loop(self, row: RowBuffer, configuration: int, follow: int, is_spaced: bool) -> bool:
+        """Writes the row of a configuration that enters a loop, mostly; False where it does not."""
+        if not follow or (follow == SPACE_FOLLOWS and is_spaced):
+            return False
+        table = self.table
+        loop, atoms, probe = table.find_loop(configuration, follow)
+        spaced_loop = DEAD
+        if self._has_words and follow & SPACE_FOLLOWS and (loop == DEAD or can_be_entered(atoms)):
+            behind_space = table.step_byte(configuration, SPACE_BYTE)
+            probes = probe or table.describe_row(behind_space)[-1]
+            spaced_loop, spaced_atoms, _ = table.find_loop(behind_space, probes)
+            if loop == DEAD:
+                atoms = spaced_atoms if can_be_entered(spaced_atoms) else 0
+            elif spaced_atoms != atoms:
+                spaced_loop = DEAD
+        entry = self._index.slices.find_entry(atoms)
+        if entry is None:
+            return False
+        return table.fill_entered(self._index.forest, entry, configuration, loop, spaced_loop, row)
+
+    def _take_beginnings(
+        self, row: RowBuffer, configuration: int, atoms: int, kind: int, run_atoms: int, run_left: int
+    ) -> bool:
+        """Writes the row of a configuration in which a loop or run on few characters goes on; False otherwise.
+
+        False as well where such characters lead elsewhere, too.
+        """
+        if kind == ENDLESS_LOOP:
+            num_left = NO_LIMIT
+        elif run_left >= MIN_RUN_LEFT:
+            kind, atoms, num_left = RUN, run_atoms, run_left
+        else:
+            return False
+        found = self._index.slices.find_beginnings(atoms)
+        if found is None:
+            return False
+        return self.table.fill_text_bits(
+            self._index.forest, found.parts, configuration, row, found.tokens.row(num_left), kind
+        )
+
+
+def _is_spaced(atoms: int, kind: int, run_left: int) -> bool:
+    """Whether spaces only go on with a loop or a run, so that behind one nothing can begin that cannot here."""
+    return run_left > 0 or (kind == ENDLESS_LOOP and atoms & SPACE_ATOM != 0)

@@ -46,18 +46,22 @@ class Forest:
 
     node_bytes: uint8 [num_nodes]; nodes: int32 [num_nodes, NUM_COLUMNS]. The roots have no rows; the children of group
     g's are the nodes root_begins[g] .. root_begins[g + 1] - 1. token_ids: int32, by entry.
+    whole and by_group: int64 [n, 3], all roots in one part and in one for each group, as `row_filling` takes them.
     """
 
     node_bytes: NDArray[np.uint8]
     nodes: NDArray[np.int32]
     root_begins: NDArray[np.int64]
     token_ids: NDArray[np.int32]
+    whole: NDArray[np.int64]
+    by_group: NDArray[np.int64]
     max_token_bytes: int
 
     @property
     def num_bytes(self) -> int:
         """Memory of all arrays."""
-        return self.node_bytes.nbytes + self.nodes.nbytes + self.root_begins.nbytes + self.token_ids.nbytes
+        small = self.root_begins.nbytes + self.whole.nbytes + self.by_group.nbytes
+        return self.node_bytes.nbytes + self.nodes.nbytes + self.token_ids.nbytes + small
 
 
 def build_forest(
@@ -94,7 +98,10 @@ def build_forest(
     groups_of_roots = groups[nodes[:num_roots, FIRST_TOKEN]]
     num_groups = int(groups.max(initial=0)) + 1
     root_begins = np.searchsorted(groups_of_roots, np.arange(num_groups + 1)).astype(np.int64)
-    forest = Forest(rows[order, _BYTE].astype(np.uint8), nodes, root_begins, token_ids, max_token_bytes)
+    whole = np.array([[0, num_roots, 0]], np.int64)
+    by_group = np.stack([root_begins[:-1], root_begins[1:], np.arange(num_groups)], axis=1)
+    node_bytes = rows[order, _BYTE].astype(np.uint8)
+    forest = Forest(node_bytes, nodes, root_begins, token_ids, whole, by_group, max_token_bytes)
     return forest, token_atoms, num_characters
 
 

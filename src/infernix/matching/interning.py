@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from infernix.matching.arena import (
     ACCEPT_STATE,
+    BODY_SET,
     CAPACITY,
     CONFIGURATION_SLOTS,
     CONFIGURATION_WIDTH,
@@ -26,14 +27,18 @@ from infernix.matching.arena import (
     NO_TARGET,
     NUM_CLASSES,
     NUM_STATES,
+    OWN_SET,
     PAIRS,
     PROVISIONAL,
     PROVISIONAL_WIDTH,
     ROOT_FRAME,
     RULES,
+    RUN_LEFT,
+    RUN_SET,
     SORTED,
     STAND_INS,
     STATE_LOOPS,
+    STATE_LOOPS_WIDTH,
     STOPPED,
     UNBOUNDED,
     UNKNOWN,
@@ -126,18 +131,24 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
 
 @inner
 def _set_loop(A: Arena, C: Control, configuration: int) -> None:
-    """Notes the largest set of atoms that some item goes round on, and for how many characters it can."""
+    """Notes the largest set of atoms that some item goes round on, and for how many characters it can; runs as well."""
     row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     best_set = 0
     best_left = 0
+    run_set = 0
+    run_left = 0
     for item_row in range(A[row], A[row] + A[row + 1]):
         item = C[ITEMS] + 2 * item_row
         state = A[item]
-        own = int(A[C[STATE_LOOPS] + 3 * state])
+        loops = C[STATE_LOOPS] + STATE_LOOPS_WIDTH * state
+        if A[loops + RUN_LEFT] > 0 and A[loops + RUN_SET] >= run_set:
+            run_left = max(run_left if A[loops + RUN_SET] == run_set else 0, int(A[loops + RUN_LEFT]))
+            run_set = int(A[loops + RUN_SET])
+        own = int(A[loops + OWN_SET])
         if own > best_set or (own == best_set and own != 0):
             best_set = own
             best_left = NO_LIMIT
-        body = int(A[C[STATE_LOOPS] + 3 * state + 1])
+        body = int(A[loops + BODY_SET])
         if body == 0 or body < best_set:
             continue
         frame = C[FRAMES] + FRAME_WIDTH * A[item + 1]
@@ -156,6 +167,8 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
                 best_left = left
     A[row + 4] = best_set
     A[row + 5] = best_left
+    A[row + 7] = run_set
+    A[row + 8] = run_left
 
 
 @inner

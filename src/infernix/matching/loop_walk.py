@@ -9,22 +9,31 @@ from __future__ import annotations
 
 from infernix.matching.arena import (
     BODY_IS_EVEN,
+    BODY_SET,
+    CAPACITY,
     CONFIGURATION_WIDTH,
     CONFIGURATIONS,
     DELTA,
+    EVENNESS,
     FRAME_WIDTH,
     FRAMES,
     ITEMS,
+    LOOP_SETS,
     LOOP_STARTS,
     LOOPS,
     MAX_TOKEN_BYTES,
+    MOVED_BY,
     NO_TARGET,
     NUM_CLASSES,
     NUM_STATES,
     OWN_IS_EVEN,
+    OWN_SET,
     PAIRS,
     RULES,
+    RUN_SET,
+    STAND_INS,
     STATE_LOOPS,
+    STATE_LOOPS_WIDTH,
     UNBOUNDED,
     Arena,
     Control,
@@ -33,6 +42,7 @@ from infernix.matching.jit import inner
 
 NOTHING_MOVES = -1
 OTHERS_MOVE = -2
+_NUM_REMEMBERED_SETS = 31
 
 
 @inner
@@ -42,29 +52,74 @@ def loop_start(A: Arena, C: Control, loop_set: int) -> int:
 
 
 @inner
+def _finds_step(A: Arena, C: Control, state: int, loop_set: int) -> bool:
+    """Whether a character of the set can begin with a byte that leads somewhere."""
+    starts = C[LOOP_STARTS] + loop_set * (1 + C[NUM_CLASSES]) + 1
+    targets = C[DELTA] + state * C[NUM_CLASSES]
+    for byte_class in range(C[NUM_CLASSES]):
+        if A[starts + byte_class] != 0 and A[targets + byte_class] != NO_TARGET:
+            return True
+    return False
+
+
+@inner
+def _is_moved(A: Arena, C: Control, state: int, loop_set: int) -> bool:
+    """The same, remembered for the first sets."""
+    cell = C[STATE_LOOPS] + STATE_LOOPS_WIDTH * state + MOVED_BY
+    if loop_set >= _NUM_REMEMBERED_SETS:
+        return _finds_step(A, C, state, loop_set)
+    if A[cell] == 0:
+        bits = 1
+        for number in range(1, min(C[CAPACITY + LOOP_SETS], _NUM_REMEMBERED_SETS)):
+            if _finds_step(A, C, state, number):
+                bits |= 1 << number
+        A[cell] = bits
+    return bool((A[cell] >> loop_set) & 1 != 0)
+
+
+@inner
 def moving_item(A: Arena, C: Control, configuration: int, loop_set: int) -> int:
     """Arena offset of the only item that a character of the set moves, where that goes round on the set evenly.
 
-    NOTHING_MOVES where the characters lead nowhere, OTHERS_MOVE where they lead elsewhere, too.
+    Of several that it leads back to themselves, the first. NOTHING_MOVES where the characters lead nowhere, OTHERS_MOVE
+    where they lead elsewhere, too.
     """
-    starts = C[LOOP_STARTS] + loop_set * (1 + C[NUM_CLASSES]) + 1
     row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     found = NOTHING_MOVES
+    found_own = False
     for item_row in range(A[row], A[row] + A[row + 1]):
         item = C[ITEMS] + 2 * item_row
-        targets = C[DELTA] + A[item] * C[NUM_CLASSES]
-        moves = False
-        for byte_class in range(C[NUM_CLASSES]):
-            moves = moves or (A[starts + byte_class] != 0 and A[targets + byte_class] != NO_TARGET)
-        if not moves:
+        if not _is_moved(A, C, int(A[item]), loop_set):
             continue
-        loops = C[STATE_LOOPS] + 3 * A[item]
-        own = A[loops] == loop_set and A[loops + 2] & OWN_IS_EVEN != 0
-        body = A[loops + 1] == loop_set and A[loops + 2] & BODY_IS_EVEN != 0
-        if found != NOTHING_MOVES or not (own or body):
+        loops = C[STATE_LOOPS] + STATE_LOOPS_WIDTH * A[item]
+        own = A[loops + OWN_SET] == loop_set and A[loops + EVENNESS] & OWN_IS_EVEN != 0
+        body = A[loops + BODY_SET] == loop_set and A[loops + EVENNESS] & BODY_IS_EVEN != 0
+        if found != NOTHING_MOVES:
+            if own and found_own:
+                continue
+            return OTHERS_MOVE
+        if not (own or body or A[loops + RUN_SET] == loop_set):
             return OTHERS_MOVE
         found = item
+        found_own = own
     return int(found)
+
+
+@inner
+def are_same_to_tokens(A: Arena, C: Control, left: int, right: int) -> bool:
+    """Whether two configurations differ, item by item, in nothing that a token could tell apart."""
+    left_row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * left
+    right_row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * right
+    if A[left_row + 1] != A[right_row + 1]:
+        return False
+    for i in range(A[left_row + 1]):
+        item = C[ITEMS] + 2 * (A[left_row] + i)
+        other = C[ITEMS] + 2 * (A[right_row] + i)
+        if A[C[STAND_INS] + A[item]] != A[C[STAND_INS] + A[other]]:
+            return False
+        if A[C[FRAMES] + FRAME_WIDTH * A[item + 1] + 7] != A[C[FRAMES] + FRAME_WIDTH * A[other + 1] + 7]:
+            return False
+    return True
 
 
 @inner
@@ -96,6 +151,13 @@ def is_far_from_bounds(A: Arena, C: Control, item: int) -> bool:
     if count + C[MAX_TOKEN_BYTES] < minimum:
         return True
     return bool(count >= minimum and maximum - count > C[MAX_TOKEN_BYTES])
+
+
+@inner
+def is_past_minimum(A: Arena, C: Control, item: int) -> bool:
+    """Whether the loop may be left as often as it likes, the current iteration left aside."""
+    pair = _counting_pair(A, C, item)
+    return bool(pair >= 0 and A[pair + 2] >= A[C[LOOPS] + 4 * (A[pair] - C[NUM_STATES])])
 
 
 @inner

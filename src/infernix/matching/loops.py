@@ -1,8 +1,9 @@
 """Which states go round on whole sets of characters, so that masks can take tokens by the subtree.
 
 Two kinds of state do: one that every character of some atoms leads back to itself, and the first state of a counted
-loop's body that every such character carries through the whole body, so that one character is one iteration. All of
-this is about the states alone; what a configuration with such a state does beside is seen in `loop_walk`.
+loop's body that every such character carries through the whole body, so that one character is one iteration. A third
+kind goes round a known number of times (`runs`). All of this is about the states alone; what a configuration with such
+a state does beside is seen in `loop_walk`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from infernix.matching.atoms import ATOM_OF_ASCII, ATOM_RANGES, NUM_ASCII_ATOMS
 from infernix.matching.flattening import Ints, Nodes
 from infernix.matching.jit import inner, kernel
 from infernix.matching.network import Network
+from infernix.matching.runs import find_runs
 
 # Columns of STATE_LOOPS.
-_OWN = 0
-_BODY = 1
+_OWN = arena.OWN_SET
+_BODY = arena.BODY_SET
+_WIDTH = arena.STATE_LOOPS_WIDTH
 _ALL_ASCII_ATOMS = (1 << NUM_ASCII_ATOMS) - 1
 
 # The encodings of the atoms beyond ASCII: atom, number of bytes, and each byte as the number of a range; ranges as
@@ -41,20 +44,29 @@ _ENCODINGS = np.array(
 _RANGES = np.array(_BYTE_RANGES, np.int32).ravel()
 
 
-def loop_tables(network: Network) -> dict[int, NDArray[np.int32]]:
+def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32]]:
     """The tables STATE_LOOPS, LOOP_SETS and LOOP_STARTS; set 0 is empty, and a set with more atoms has a higher number.
 
-    A set is *even* where each of its characters leads to the same state, and nowhere else on the way.
+    stand_ins: by state one that no token tells apart from it. Where characters lead from a state to one that the same
+    stands for, it goes round on them as far as any token can see: each character of a token leaves as many bytes fewer
+    to tell states apart by as the rest of the token has. A set is *even* where each of its characters leads to the
+    same state, and nowhere else on the way.
     """
     tables = network.tables
     class_of, num_classes = tables[arena.CLASS_OF], network.num_classes
+    delta = own_delta = tables[arena.DELTA]
+    have_stand_ins = bool((stand_ins != np.arange(network.num_states, dtype=np.int32)).any())
+    if have_stand_ins:
+        own_delta = np.where(delta >= 0, stand_ins[np.maximum(delta, 0)], delta)
     range_classes = np.empty(len(_BYTE_RANGES) * (num_classes + 1), np.int32)
-    state_loops = np.zeros(3 * network.num_states, np.int32)
+    state_loops = np.zeros(_WIDTH * network.num_states, np.int32)
     found = np.empty(4 * network.num_states, np.int64)
     num_found = _find_loops(
         class_of,
         num_classes,
-        tables[arena.DELTA],
+        delta,
+        own_delta,
+        stand_ins,
         tables[arena.FLAGS],
         tables[arena.CALL_BEGIN],
         tables[arena.LOOPS],
@@ -67,9 +79,18 @@ def loop_tables(network: Network) -> dict[int, NDArray[np.int32]]:
         found,
     )
     places, sets = found[: 2 * num_found : 2], found[1 : 2 * num_found : 2].tolist()
-    distinct = sorted({0, *sets}, key=lambda atoms: (atoms.bit_count(), atoms))
+    runs = find_runs(network)
+    distinct = sorted({0, *sets, *(atoms for atoms, *_ in runs)}, key=lambda atoms: (atoms.bit_count(), atoms))
     numbers = {atoms: number for number, atoms in enumerate(distinct)}
     state_loops[places] = [numbers[atoms] for atoms in sets]
+    by_state = state_loops.reshape(-1, _WIDTH)
+    if have_stand_ins:
+        by_state[:, _OWN] = by_state[stand_ins, _OWN]
+        own_is_even = by_state[stand_ins, arena.EVENNESS] & arena.OWN_IS_EVEN
+        by_state[:, arena.EVENNESS] = by_state[:, arena.EVENNESS] & arena.BODY_IS_EVEN | own_is_even
+    for atoms, states, num_left in runs:
+        by_state[states, arena.RUN_SET] = numbers[atoms]
+        by_state[states, arena.RUN_LEFT] = num_left
     words = np.array(distinct, np.int64)
     starts = np.zeros(len(words) * (num_classes + 1), np.int32)
     _write_starts(words, class_of, num_classes, _ENCODINGS, ATOM_OF_ASCII, range_classes, starts)
@@ -85,6 +106,8 @@ def _find_loops(
     class_of: Ints,
     num_classes: int,
     delta: Ints,
+    own_delta: Ints,
+    stand_ins: Ints,
     flags: Ints,
     call_begins: Ints,
     loops: Ints,
@@ -98,8 +121,9 @@ def _find_loops(
 ) -> int:
     """Writes to `found` for each loop its entry of state_loops and its set of atoms as bits; returns their number.
 
-    state_loops, all zeros: only its last column is written. range_classes: the classes of the bytes of each range, how
-    many they are first.
+    own_delta: `delta` with the stand-ins of the targets; only states that stand for themselves have loops of their own
+    here. state_loops, all zeros: only the column EVENNESS is written. range_classes: the classes of the bytes of each
+    range, how many they are first.
     """
     num_states = len(flags)
     stamps = np.full(max(num_states, num_classes), -1, np.int32)
@@ -124,11 +148,16 @@ def _find_loops(
     num_found = 0
     for state in range(num_states):
         for kind in range(2):
-            if is_body[state] != 0 if kind == _BODY else _comes_back(class_of, num_classes, delta, state):
+            steps = own_delta if kind == _OWN else delta
+            if kind == _BODY:
+                goes_round = is_body[state] != 0
+            else:
+                goes_round = stand_ins[state] == state and _comes_back(class_of, num_classes, steps, state)
+            if goes_round:
                 atoms, is_even, stamp = _set_of(
                     class_of,
                     num_classes,
-                    delta,
+                    steps,
                     flags,
                     call_begins,
                     encodings,
@@ -141,8 +170,10 @@ def _find_loops(
                     stamp,
                 )
                 if is_even:
-                    state_loops[3 * state + 2] |= arena.OWN_IS_EVEN if kind == _OWN else arena.BODY_IS_EVEN
-                found[2 * num_found] = 3 * state + kind
+                    state_loops[_WIDTH * state + arena.EVENNESS] |= (
+                        arena.OWN_IS_EVEN if kind == _OWN else arena.BODY_IS_EVEN
+                    )
+                found[2 * num_found] = _WIDTH * state + kind
                 found[2 * num_found + 1] = atoms
                 num_found += 1
     return num_found

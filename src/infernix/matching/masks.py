@@ -43,14 +43,10 @@ class VocabularyIndex:
         return build_trie(self.vocabulary)
 
     @cached_property
-    def no_tokens(self) -> NDArray[np.uint32]:
-        """The empty row."""
-        return np.zeros(self.vocabulary.num_mask_words, np.uint32)
-
-    @cached_property
-    def eos_row(self) -> NDArray[np.uint32]:
-        """The row of all EOS tokens."""
-        return packed_row(self.vocabulary.classes == TokenClass.EOS)
+    def eos_words(self) -> list[tuple[int, np.uint32]]:
+        """The words of the row of all EOS tokens that are not zero, and their places."""
+        row = packed_row(self.vocabulary.classes == TokenClass.EOS)
+        return [(place, row[place]) for place in np.flatnonzero(row).tolist()]
 
     @cached_property
     def text_bytes(self) -> NDArray[np.uint8]:
@@ -88,7 +84,7 @@ class VocabularyIndex:
     @cached_property
     def slices(self) -> SliceStore:
         """Parts of the vocabulary that configurations take as a whole."""
-        return SliceStore(self.trie, self.vocabulary.num_tokens, self._slice_bytes)
+        return SliceStore(self.trie, self.forest, self.vocabulary.num_tokens, self._slice_bytes)
 
     def members(self, token_set: ir.TokenSet) -> NDArray[np.bool_]:
         """The tokens that a token terminal takes, bool [num_tokens]; ids outside the vocabulary are nobody's."""

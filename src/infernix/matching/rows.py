@@ -14,7 +14,8 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from infernix.matching.jit import kernel
+from infernix.matching.jit import inner, kernel
+from infernix.matching.row_buffer import MAX_LISTED_WORDS, RowBuffer, note_word
 
 DEFAULT_ROW_BYTES = 64 << 20
 # Copies between addresses that agree in their low 12 bits are several times slower on common processors. NumPy puts
@@ -26,8 +27,8 @@ _MAX_SPARE_ROWS = 4
 MAX_SPARSE_WORDS = 128
 _WORDS_PER_SPARSE_WORD = 4
 # A place, a word, and what two arrays take beside their content.
-_SPARSE_WORD_BYTES = 12
-_SPARSE_BYTES = 300
+_LISTED_WORD_BYTES = 12
+_LISTED_BYTES = 300
 
 
 def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -38,7 +39,7 @@ def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return row.view("<u4").astype(np.uint32)
 
 
-@kernel
+@inner
 def _hash_row(row: NDArray[np.uint32]) -> int:
     """FNV-1a over pairs of words in four lanes, cut to 63 bits."""
     first, second, third, fourth = 0x4BF29CE484222325, 0x3C6EF372FE94F82B, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179
@@ -55,20 +56,11 @@ def _hash_row(row: NDArray[np.uint32]) -> int:
     return first
 
 
-@kernel
-def _differ(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
-    """Whether two rows of one length differ anywhere."""
-    difference = 0
-    for i in range(len(right)):
-        difference |= int(left[i]) ^ int(right[i])
-    return difference != 0
-
-
-@kernel
-def _find_words(row: NDArray[np.int32], places: NDArray[np.int64]) -> int:
-    """Writes where the words are that are not zero; returns how many, or one more than there is room for."""
-    num_found = 0
+@inner
+def _list_words(row: NDArray[np.uint32], places: NDArray[np.int64]) -> None:
+    """Lists the words of a row that are not zero, where they can be listed."""
     num_whole = len(row) // 8 * 8
+    places[0] = 0
     for begin in range(0, len(row), 8):
         end = begin + 8
         if begin < num_whole:
@@ -79,38 +71,86 @@ def _find_words(row: NDArray[np.int32], places: NDArray[np.int64]) -> int:
             end = len(row)
         for i in range(begin, end):
             if row[i] != 0:
-                if num_found == len(places):
-                    return num_found + 1
-                places[num_found] = i
-                num_found += 1
-    return num_found
+                note_word(places, i)
+        if places[0] == len(places):
+            return
+
+
+@kernel
+def _digest(row: NDArray[np.uint32], places: NDArray[np.int64]) -> int:
+    """A 63-bit hash of the row's content; lists its words that are not zero, where they can be listed (RowBuffer)."""
+    if places[0] == len(places):
+        _list_words(row, places)
+    if places[0] == len(places):
+        return _hash_row(row)
+    # A sum, because the list is in no order.
+    h = 0x4BF29CE484222325
+    for i in range(1, places[0] + 1):
+        word = int(row[places[i]]) | (int(places[i]) << 32)
+        word = ((word ^ (word >> 29)) * 0x1B873593CC9E2D51) & 0x7FFFFFFFFFFFFFFF
+        word = ((word ^ (word >> 32)) * 0x2545F4914F6CDD1D) & 0x7FFFFFFFFFFFFFFF
+        h = (h + word) & 0x7FFFFFFFFFFFFFFF
+    return h
+
+
+@kernel
+def _differ(left: NDArray[np.uint32], right: NDArray[np.uint32]) -> bool:
+    """Whether two rows of one length differ anywhere."""
+    difference = 0
+    for i in range(len(right)):
+        difference |= int(left[i]) ^ int(right[i])
+    return difference != 0
+
+
+@kernel
+def _lacks(known_places: NDArray[np.int64], known_words: NDArray[np.uint32], row: NDArray[np.uint32]) -> bool:
+    """Whether some of these words are others in `row`."""
+    for i in range(len(known_places)):  # noqa: SIM110  (a kernel has no generators)
+        if known_words[i] != row[known_places[i]]:
+            return True
+    return False
 
 
 class MaskRow:
     """A row and its number; `words` (read-only int32) is None once the store has dropped it.
 
-    sparse: places and values of the words that are not zero, int64 and int32, where these are few. None with `words`.
+    listed: places and values of the words that are not zero, int64 and uint32, where RowBuffer can list them; sparse:
+    the same, int64 and int32, where setting them is faster than copying all words. Both are None with `words`.
     """
 
-    __slots__ = ("is_empty", "last_used", "num_pins", "number", "sparse", "words")
+    __slots__ = ("is_empty", "last_used", "listed", "num_pins", "number", "sparse", "words")
 
-    def __init__(
-        self,
-        number: int,
-        words: NDArray[np.int32],
-        sparse: tuple[NDArray[np.int64], NDArray[np.int32]] | None,
-        is_empty: bool,
-    ) -> None:
+    def __init__(self, number: int, buffer: RowBuffer, max_sparse_words: int) -> None:
+        """The buffer is what `_digest` made of it, and the row's from now on."""
         self.number = number
-        self.words: NDArray[np.int32] | None = words
-        self.sparse = sparse
-        self.is_empty = is_empty
+        self.words: NDArray[np.int32] | None = buffer.words.view(np.int32)
+        self.words.flags.writeable = False
+        self.listed: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
+        self.sparse: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
+        num_listed = int(buffer.places[0])
+        self.is_empty = num_listed == 0
+        if num_listed < len(buffer.places):
+            places = np.sort(buffer.places[1 : num_listed + 1])
+            values = buffer.words[places]
+            self.listed = (places, values)
+            if num_listed <= max_sparse_words:
+                self.sparse = (places, values.view(np.int32))
         self.last_used = 0
         self.num_pins = 0
 
+    def drop(self) -> None:
+        """Lets go of the content."""
+        self.words = self.listed = self.sparse = None
 
-def _has_words(known: MaskRow, row: NDArray[np.uint32]) -> bool:
-    return known.words is not None and not _differ(known.words, row.view(np.int32))
+
+def _has_content(known: MaskRow, buffer: RowBuffer) -> bool:
+    """Whether a row with the same digest is the same row."""
+    if known.words is None:
+        return False
+    if buffer.places[0] == len(buffer.places):
+        return not _differ(known.words.view(np.uint32), buffer.words)
+    listed = known.listed
+    return listed is not None and len(listed[0]) == buffer.places[0] and not _lacks(*listed, buffer.words)
 
 
 class RowStore:
@@ -122,13 +162,13 @@ class RowStore:
     def __init__(self, num_mask_words: int, max_bytes: int = DEFAULT_ROW_BYTES) -> None:
         self._num_mask_words = num_mask_words
         self._max_sparse_words = min(MAX_SPARSE_WORDS, num_mask_words // _WORDS_PER_SPARSE_WORD)
-        num_sparse_bytes = _SPARSE_BYTES + _SPARSE_WORD_BYTES * self._max_sparse_words
-        self._row_bytes = num_mask_words * 4 + _PAGE_BYTES + num_sparse_bytes
+        self._list_length = 1 + min(MAX_LISTED_WORDS, num_mask_words)
+        self._row_bytes = num_mask_words * 4 + _PAGE_BYTES + _LISTED_BYTES + _LISTED_WORD_BYTES * self._list_length
         self._max_rows = max(2, max_bytes // self._row_bytes)
         self._rows: dict[int, MaskRow] = {}
         self._free_numbers: list[int] = []
         # Rows that turned out to be known: fresh memory would have to be mapped in, which takes longer than filling it.
-        self._spare_rows: list[NDArray[np.uint32]] = []
+        self._spare_rows: list[RowBuffer] = []
         self._lock = threading.Lock()
         self.clock = 0
 
@@ -142,43 +182,34 @@ class RowStore:
         """Memory of the rows kept at present."""
         return len(self._rows) * self._row_bytes
 
-    def new_row(self) -> NDArray[np.uint32]:
+    def new_row(self) -> RowBuffer:
         """Room for a row that `intern` will get, its content undefined."""
         try:
             return self._spare_rows.pop()
         except IndexError:
             pass
-        buffer = np.empty(self._row_bytes, np.uint8)
+        buffer = np.zeros(self._row_bytes, np.uint8)
         begin = (_ROW_OFFSET_BYTES - buffer.__array_interface__["data"][0]) % _PAGE_BYTES
-        return buffer[begin : begin + 4 * self._num_mask_words].view(np.uint32)
+        words = buffer[begin : begin + 4 * self._num_mask_words].view(np.uint32)
+        return RowBuffer(words, np.zeros(self._list_length, np.int64))
 
-    def intern(self, row: NDArray[np.uint32]) -> MaskRow:
+    def intern(self, row: RowBuffer) -> MaskRow:
         """The kept row with this content: `row` itself or an older one. Nobody may touch `row` afterwards."""
-        key = _hash_row(row)
+        key = _digest(row.words, row.places)
         with self._lock:
             self.clock += 1
             # Of two contents under one hash the later one takes the next key: the older one may be pinned.
-            while (known := self._rows.get(key)) and not _has_words(known, row):
+            while (known := self._rows.get(key)) and not _has_content(known, row):
                 key += 1
             if known is None:
                 if len(self._rows) >= self._max_rows:
                     self._drop_oldest()
-                known = self._rows[key] = self._new_mask_row(row.view(np.int32))
+                number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
+                known = self._rows[key] = MaskRow(number, row, self._max_sparse_words)
             elif len(self._spare_rows) < _MAX_SPARE_ROWS:
                 self._spare_rows.append(row)
             known.last_used = self.clock
             return known
-
-    def _new_mask_row(self, words: NDArray[np.int32]) -> MaskRow:
-        number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
-        places = np.empty(self._max_sparse_words, np.int64)
-        num_places = _find_words(words, places)
-        words.flags.writeable = False
-        sparse = None
-        if num_places <= len(places):
-            places = places[:num_places].copy()
-            sparse = (places, words[places])
-        return MaskRow(number, words, sparse, is_empty=num_places == 0)
 
     def pin(self, row: MaskRow) -> None:
         """Keeps a row until `unpin`, as while a round works with its number."""
@@ -200,5 +231,5 @@ class RowStore:
 
     def _drop(self, key: int) -> None:
         row = self._rows.pop(key)
-        row.words = row.sparse = None
+        row.drop()
         self._free_numbers.append(row.number)

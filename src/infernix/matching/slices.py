@@ -4,7 +4,7 @@ Where a configuration goes round on a set of atoms, every token made of those at
 one row, and only the others are walked. The others come in several tries, because a subtree can be taken or left as a
 whole only where its tokens are alike: words, tokens with characters beyond ASCII, and the rest.
 
-Where nothing else is going on beside the loop (see `stepping`), it does not matter what a token begins with as long as
+Where nothing else is going on beside the loop (see `loop_walk`), it does not matter what a token begins with as long as
 that is made of the atoms: the others are walked without it then, which brings most of them together.
 """
 
@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
+from infernix.matching.beginnings import Beginnings, TokensByLength, find_beginnings, share_of_beginnings
+from infernix.matching.entries import Entry, can_be_entered, entry_of_slice, find_entry
 from infernix.matching.forest import Forest
 from infernix.matching.rows import packed_row
 from infernix.matching.trie import Prefixes, TokenTrie
@@ -25,6 +27,8 @@ from infernix.matching.trie import Prefixes, TokenTrie
 # A part smaller than this share of the tokens is not worth tries of the others: words, the commonest kind, are taken
 # by the subtree anyway.
 MIN_SHARE = 1 / 4
+# The same where a loop is entered: nothing but those that begin so is kept then.
+MIN_ENTRY_SHARE = 1 / 16
 DEFAULT_SLICE_BYTES = 64 << 20
 # Where iterations are counted, tokens of up to so many characters are taken: the largest figure that fits.
 CHARACTER_STEPS = (1 << 30, 32, 8)
@@ -32,10 +36,15 @@ CHARACTER_STEPS = (1 << 30, 32, 8)
 # Making a slice takes as long as some ten rows without it. Where another may have to go for it, it is made only for
 # the request with this number, or slices that do not fit beside each other would be made again for every row.
 CROWDED_REQUESTS = 10
+# What helps where a loop is entered is made in the time of some ten rows as well, and not all loops are entered often.
+ENTRY_REQUESTS = 4
 MAX_COUNTED_REQUESTS = 1 << 12
 
 # Instead of a number of characters: the slice by all numbers.
 _COUNTED = -1
+# The same place for the tokens that begin with such characters.
+_BEGINNINGS = -2
+_ENTRY = -3
 # What is remembered of a part that is too small.
 _ENTRY_BYTES = 200
 
@@ -89,30 +98,16 @@ class CountedSlice:
     def __init__(self, trie: TokenTrie, prefixes: Prefixes, num_tokens: int) -> None:
         is_whole = prefixes.num_bytes == np.diff(trie.ends)
         self.suffixes = trie.suffixes(prefixes, np.where(is_whole, -1, prefixes.num_characters))
-        by_length = np.argsort(np.where(is_whole, prefixes.num_characters, -1), kind="stable")
-        by_length = by_length[np.count_nonzero(~is_whole) :]
-        self._token_ids = trie.token_ids[by_length]
-        self._num_characters = prefixes.num_characters[by_length]
-        self._num_tokens = num_tokens
-        self.max_characters = int(self._num_characters.max(initial=0))
-        self._rows: dict[int, NDArray[np.uint32]] = {}
-
-    def row(self, num_left: int) -> NDArray[np.uint32]:
-        """The mask row of the tokens in the slice that have up to `num_left` characters."""
-        num_taken = int(np.searchsorted(self._num_characters, num_left, side="right"))
-        row = self._rows.get(num_taken)
-        if row is None:
-            legal = np.zeros(self._num_tokens, np.bool_)
-            legal[self._token_ids[:num_taken]] = True
-            row = self._rows[num_taken] = packed_row(legal)
-        return row
+        self.tokens = TokensByLength(trie, is_whole, num_tokens)
+        self.max_other_bytes = int(np.diff(trie.ends)[~is_whole].max(initial=0))
 
     @property
     def num_bytes(self) -> int:
         """Memory of the forest and of all rows that there can be."""
-        num_rows = 1 + len(np.unique(self._num_characters))
-        num_row_bytes = num_rows * (self._num_tokens + 31) // 32 * 4
-        return self.suffixes.num_bytes + self._token_ids.nbytes + self._num_characters.nbytes + num_row_bytes
+        return self.suffixes.num_bytes + self.tokens.num_bytes
+
+
+Part = Slice | CountedSlice | Beginnings | Entry
 
 
 class SliceStore:
@@ -121,13 +116,15 @@ class SliceStore:
     Keeps up to `max_bytes` (but the last one in any case); what was not used for the longest time goes first.
     """
 
-    def __init__(self, trie: TokenTrie, num_tokens: int, max_bytes: int = DEFAULT_SLICE_BYTES) -> None:
+    def __init__(self, trie: TokenTrie, forest: Forest, num_tokens: int, max_bytes: int = DEFAULT_SLICE_BYTES) -> None:
+        """forest: that of all tokens, as masks walk it."""
         self.max_bytes = max_bytes
         self.num_bytes = 0
         self._trie = trie
+        self._forest = forest
         self._num_tokens = num_tokens
         self._max_characters = int(trie.num_characters.max(initial=0))
-        self._slices: OrderedDict[tuple[int, int], Slice | CountedSlice | None] = OrderedDict()
+        self._slices: OrderedDict[tuple[int, int], Part | None] = OrderedDict()
         # Requests for slices that were not made.
         self._num_requests: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
@@ -144,16 +141,28 @@ class SliceStore:
         else:
             step = next(step for step in CHARACTER_STEPS if step <= num_left)
         part = self._find((atoms, step))
-        assert not isinstance(part, CountedSlice)
+        assert part is None or isinstance(part, Slice)
         return part
 
     def find_counted(self, atoms: int) -> CountedSlice | None:
         """The tokens made of `atoms` by their number of characters; None as for `find`."""
         part = self._find((atoms, _COUNTED)) if atoms != 0 else None
-        assert not isinstance(part, Slice)
+        assert part is None or isinstance(part, CountedSlice)
         return part
 
-    def _find(self, key: tuple[int, int]) -> Slice | CountedSlice | None:
+    def find_beginnings(self, atoms: int) -> Beginnings | None:
+        """The tokens that begin with characters of a small set; None as for `find`, or where the set is not small."""
+        part = self._find((atoms, _BEGINNINGS)) if atoms != 0 else None
+        assert part is None or isinstance(part, Beginnings)
+        return part
+
+    def find_entry(self, atoms: int) -> Entry | None:
+        """What masks need where a loop on `atoms` is entered; None as for `find`, and for the first requests."""
+        part = self._find((atoms, _ENTRY)) if atoms != 0 else None
+        assert part is None or isinstance(part, Entry)
+        return part
+
+    def _find(self, key: tuple[int, int]) -> Part | None:
         with self._lock:
             if key in self._slices:
                 self._slices.move_to_end(key)
@@ -174,10 +183,11 @@ class SliceStore:
     def _is_worth_making(self, key: tuple[int, int]) -> bool:
         """Counts a request for a slice that is not there."""
         # No slice takes much more than all tokens do.
-        if self.num_bytes + self._trie.num_bytes <= self.max_bytes:
+        is_crowded = self.num_bytes + self._trie.num_bytes > self.max_bytes
+        if not is_crowded and key[1] != _ENTRY:
             return True
         num_requests = self._num_requests.pop(key, 0) + 1
-        if num_requests >= CROWDED_REQUESTS:
+        if num_requests >= (CROWDED_REQUESTS if is_crowded else ENTRY_REQUESTS):
             return True
         if len(self._num_requests) >= MAX_COUNTED_REQUESTS:
             self._num_requests.clear()
@@ -186,12 +196,24 @@ class SliceStore:
 
     def prepare(self, atoms: int, is_counted: bool) -> None:
         """Works the slices of a loop out beforehand, so that no mask has to wait for them."""
-        self.find(atoms, CHARACTER_STEPS[0])
+        if self.find(atoms, CHARACTER_STEPS[0]) is None:
+            self.find_beginnings(atoms)
         if is_counted:
             self.find_counted(atoms)
 
-    def _make(self, atoms: int, max_characters: int) -> Slice | CountedSlice | None:
+    def _make(self, atoms: int, max_characters: int) -> Part | None:
         trie = self._trie
+        if max_characters == _ENTRY:
+            if can_be_entered(atoms):
+                return find_entry(trie, self._forest, atoms, self._num_tokens, MIN_ENTRY_SHARE)
+            part = self.find(atoms, CHARACTER_STEPS[0])
+            if part is None or part.suffixes is None:
+                return None
+            return entry_of_slice(part.row, part.suffixes, self._forest, atoms)
+        if max_characters == _BEGINNINGS:
+            if share_of_beginnings(trie, atoms) < MIN_SHARE:
+                return None
+            return find_beginnings(trie, self._forest, atoms, self._num_tokens)
         taken = trie.token_atoms & ~np.int64(atoms) == 0
         if max_characters != _COUNTED:
             taken &= trie.num_characters <= max_characters

@@ -58,10 +58,14 @@ class TokenTrie:
         begins, lengths = self.ends[order], np.diff(self.ends)[order]
         return _forest_of_parts(self, order, begins, lengths, groups[order])
 
-    def prefixes(self, atoms: int) -> Prefixes:
-        """The longest beginnings of the tokens that are made of whole characters of `atoms`."""
+    def prefixes(self, atoms: int, begins: NDArray[np.int64] | None = None) -> Prefixes:
+        """The longest beginnings of the tokens that are made of whole characters of `atoms`.
+
+        begins: int64, by entry, where the tokens are read from instead of their beginning.
+        """
         found = np.zeros((2, len(self.ends) - 1), np.int64)
-        _measure_prefixes(self.flat, self.ends, ATOM_OF_ASCII, atoms, found)
+        begins = self.ends[:-1].copy() if begins is None else begins
+        _measure_prefixes(self.flat, begins, self.ends, ATOM_OF_ASCII, atoms, found)
         return Prefixes(found[0], found[1])
 
     def suffixes(self, prefixes: Prefixes, groups: NDArray[np.int64]) -> Forest:
@@ -113,6 +117,7 @@ def build_trie(vocabulary: Vocabulary) -> TokenTrie:
 @kernel
 def _measure_prefixes(
     flat: NDArray[np.uint8],
+    begins: NDArray[np.int64],
     ends: NDArray[np.int64],
     atom_of_ascii: NDArray[np.int64],
     atoms: int,
@@ -120,7 +125,7 @@ def _measure_prefixes(
 ) -> None:
     """found: [2, number of entries], bytes and characters of the longest beginnings made of `atoms`."""
     for entry in range(len(ends) - 1):
-        position = int(ends[entry])
+        position = int(begins[entry])
         num_characters = 0
         while position < ends[entry + 1]:
             num_bytes, atom = read_character(flat, position, int(ends[entry + 1]), atom_of_ascii)
@@ -128,5 +133,5 @@ def _measure_prefixes(
                 break
             position += num_bytes
             num_characters += 1
-        found[0, entry] = position - ends[entry]
+        found[0, entry] = position - begins[entry]
         found[1, entry] = num_characters

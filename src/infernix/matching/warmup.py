@@ -18,9 +18,13 @@ from infernix.matching.compiled import CompiledGrammar
 from infernix.matching.configurations import ConfigurationTable
 from infernix.matching.far_states import stand_ins
 from infernix.matching.jit import is_kept, kernel_cache_directory, kernels, numba_is_off
+from infernix.matching.loops import loop_tables
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.network import MIN_AUTOMATON_STATES, build_network
-from infernix.matching.stepping import advance, describe_row, fill_text_bits
+from infernix.matching.row_buffer import MAX_LISTED_WORDS
+from infernix.matching.row_filling import describe_row, fill_text_bits
+from infernix.matching.rows import RowStore
+from infernix.matching.stepping import advance
 from infernix.matching.transplant import transplant
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
@@ -28,16 +32,20 @@ NOTICE_SECONDS = 1.0
 NOTICE = "Compiling the matching kernels, once per installation: some 15 seconds ..."
 
 _INT32, _INT64, _UINT8, _UINT32 = (np.zeros(0, kind) for kind in (np.int32, np.int64, np.uint8, np.uint32))
-_INT32_ROWS, _UINT8_ROWS = np.zeros((0, 0), np.int32), np.zeros((0, 0), np.uint8)
+_INT32_ROWS, _INT64_ROWS, _UINT8_ROWS = (np.zeros((0, 0), kind) for kind in (np.int32, np.int64, np.uint8))
 _ARENA = (_INT32, _INT64)
+_FOREST = (_UINT8, _INT32_ROWS, _INT32)
 # More than half of all compilation. These kernels have most of what they call in common: one process compiles them all.
 # The arguments have the types that requests use.
 _STEPPING: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (advance, (*_ARENA, 0, _UINT8, 0, 0, 0, _UINT8_ROWS)),
-    (fill_text_bits, (*_ARENA, _UINT8, _INT32_ROWS, _INT64, _INT32, _INT32_ROWS, 0, 0, 0, _UINT32, _UINT32)),
+    (
+        fill_text_bits,
+        (*_ARENA, *_FOREST, *_FOREST, _INT64_ROWS, _INT32_ROWS, *[0] * 6, _UINT32, _INT64, _UINT32, _UINT32, _INT64),
+    ),
+    (describe_row, (*_ARENA, 0)),
     (transplant, (*_ARENA, *_ARENA, 0, _INT32, _INT32)),
 )
-_DESCRIBE_ROW = (*_ARENA, 0)
 
 
 def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
@@ -51,9 +59,7 @@ def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
     with _notice(progress):
         if not numba_is_off() and not is_kept(*_STEPPING[0]):
             helper = _start_helper()
-            build_network(_small_grammar())
-            _find_far_states()
-            _compile(describe_row, _DESCRIBE_ROW)
+            _call_what_takes_no_step()
             if helper is not None:
                 helper.wait()
         # What the other process has not done, for whatever reason, is done here.
@@ -103,14 +109,33 @@ def _find_far_states() -> None:
     stand_ins(build_network(ir.Grammar.of(automaton)), max_token_bytes=1)
 
 
-def _call_every_kernel() -> None:
-    _find_far_states()
+def _vocabulary_index() -> VocabularyIndex:
     vocabulary = Vocabulary([b"a", b"b", b"", b""], [TokenClass.TEXT] * 2 + [TokenClass.CONTROL, TokenClass.EOS])
     index = VocabularyIndex(vocabulary)
     index.trie.prefixes(atoms=0)
+    return index
+
+
+def _call_what_takes_no_step() -> None:
+    """Calls the kernels that the other process has no part in."""
+    _find_far_states()
+    network = build_network(_small_grammar())
+    loop_tables(network, stand_ins(network, max_token_bytes=1))
+    _vocabulary_index()
+    store = RowStore(num_mask_words=MAX_LISTED_WORDS + 1)
+    for num_words in (1, MAX_LISTED_WORDS + 1):
+        for _ in range(2):
+            buffer = store.new_row()
+            buffer.add_row((np.arange(MAX_LISTED_WORDS + 1) < num_words).astype(np.uint32))
+            store.intern(buffer)
+
+
+def _call_every_kernel() -> None:
+    _call_what_takes_no_step()
+    index = _vocabulary_index()
     compiled = CompiledGrammar(_small_grammar(), index)
     matcher = compiled.new_matcher()
-    row = np.zeros(vocabulary.num_mask_words, np.int32)
+    row = np.zeros(index.vocabulary.num_mask_words, np.int32)
     matcher.accept_bytes(b"a" * 300)
     matcher.accept(2)
     while matcher.accept(1):

@@ -1,0 +1,110 @@
+"""Loops that are entered: tokens by what is left of them behind characters of a set, also behind a space.
+
+Where a name may begin, nearly every letter leads to the same place: inside a name. What goes on from there is known
+by one walk over what is left of the tokens behind their letters; only the first letters that lead elsewhere as well,
+such as those of keywords, are walked for themselves. Half of all words begin with a space, so the same is
+made ready for tokens that go on with the characters behind one space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
+from infernix.matching.forest import FIRST_CHILD, LAST_CHILD, Forest
+from infernix.matching.row_filling import (
+    BEHIND_LOOP,
+    BEHIND_SPACE,
+    BEHIND_SPACED_LOOP,
+    ENTERS_LOOP,
+    ENTERS_SPACED_LOOP,
+    FROM_HERE,
+    PROBES,
+    SPACE,
+    SUFFIXES_FROM_HERE,
+)
+from infernix.matching.rows import packed_row
+from infernix.matching.trie import TokenTrie
+
+SPACE_ATOM = 1 << int(ATOM_OF_ASCII[ord(" ")])
+# A loop on none of these is not found by the probes.
+PROBE_ATOMS = int(np.bitwise_or.reduce(np.int64(1) << ATOM_OF_ASCII[list(PROBES)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """rows: uint32, the mask rows of the tokens made of the set, and of those that begin with a space before.
+
+    suffixes: what is left of the others that begin so. parts: int64 [num_parts, 3], first node, node after the last
+    one, and what they are, as `row_filling` takes them.
+    """
+
+    rows: tuple[NDArray[np.uint32], NDArray[np.uint32]]
+    suffixes: Forest
+    parts: NDArray[np.int64]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(row.nbytes for row in self.rows) + self.suffixes.num_bytes + self.parts.nbytes
+
+
+def can_be_entered(atoms: int) -> bool:
+    """Whether `find_entry` takes the set: ASCII without a space."""
+    return atoms != 0 and atoms >> NUM_ASCII_ATOMS == 0 and atoms & SPACE_ATOM == 0
+
+
+def find_entry(trie: TokenTrie, forest: Forest, atoms: int, num_tokens: int, min_share: float) -> Entry | None:
+    """None where less than `min_share` of the tokens are made of the set; `forest` holds all tokens."""
+    first_bytes = trie.flat[trie.ends[:-1]]
+    has_space = (first_bytes == ord(" ")).astype(np.int64)
+    prefixes = trie.prefixes(atoms, trie.ends[:-1] + has_space)
+    begins_so = prefixes.num_bytes > 0
+    is_whole = begins_so & (prefixes.num_bytes + has_space == np.diff(trie.ends))
+    if not len(is_whole) or is_whole.mean() < min_share:
+        return None
+    rows = []
+    for wanted in range(2):
+        legal = np.zeros(num_tokens, np.bool_)
+        legal[trie.token_ids[is_whole & (has_space == wanted)]] = True
+        rows.append(packed_row(legal))
+    prefixes.num_bytes[begins_so] += has_space[begins_so]
+    suffixes = trie.suffixes(prefixes, np.where(begins_so & ~is_whole, has_space, -1))
+    parts = [(*group, kind) for group, kind in zip(_groups(suffixes), (BEHIND_LOOP, BEHIND_SPACED_LOOP), strict=False)]
+    begins_set = np.zeros(256, np.bool_)
+    begins_set[:128] = (atoms >> ATOM_OF_ASCII) & 1
+    is_space = np.arange(256) == ord(" ")
+    num_roots = int(forest.root_begins[-1])
+    parts += _ranges(forest, 0, num_roots, begins_set, ENTERS_LOOP)
+    parts += _ranges(forest, 0, num_roots, ~begins_set & ~is_space, FROM_HERE)
+    for first, last, _ in _ranges(forest, 0, num_roots, is_space, SPACE):
+        for node in range(first, last):
+            parts.append((node, node + 1, SPACE))
+            children = int(forest.nodes[node, FIRST_CHILD]), int(forest.nodes[node, LAST_CHILD])
+            parts += _ranges(forest, *children, begins_set, ENTERS_SPACED_LOOP)
+            parts += _ranges(forest, *children, ~begins_set, BEHIND_SPACE)
+    return Entry((rows[0], rows[1]), suffixes, np.array(parts, np.int64).reshape(-1, 3))
+
+
+def entry_of_slice(row: NDArray[np.uint32], suffixes: Forest, forest: Forest, atoms: int) -> Entry:
+    """The same for a set of any characters, from a slice's row and suffixes; nothing is made ready behind a space."""
+    begins_set = np.zeros(256, np.bool_)
+    begins_set[:128] = (atoms >> ATOM_OF_ASCII) & 1
+    # A few characters beyond ASCII may be missing from the set. Their tokens have no prefix, so they come from here.
+    begins_set[0xC2:0xF5] = atoms >> NUM_ASCII_ATOMS != 0
+    parts = [(*group, kind) for group, kind in zip(_groups(suffixes), (SUFFIXES_FROM_HERE, BEHIND_LOOP), strict=False)]
+    parts += _ranges(forest, 0, int(forest.root_begins[-1]), begins_set, ENTERS_LOOP)
+    return Entry((row, np.zeros_like(row)), suffixes, np.array(parts, np.int64).reshape(-1, 3))
+
+
+def _groups(suffixes: Forest) -> list[tuple[int, int]]:
+    return [(int(first), int(last)) for first, last, _ in suffixes.by_group]
+
+
+def _ranges(forest: Forest, first: int, last: int, chosen: NDArray[np.bool_], kind: int) -> list[tuple[int, int, int]]:
+    """Neighbouring nodes whose bytes are chosen: bool [256]."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen[forest.node_bytes[first:last]], [False]])))
+    return [(first + begin, first + end, kind) for begin, end in edges.reshape(-1, 2).tolist()]

@@ -1,0 +1,166 @@
+"""Tokens by the white space that they begin with, and rows along runs of it against rows token by token."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from infernix.grammar import ir
+from infernix.grammar.unicode import character_class
+from infernix.matching import DEAD, CompiledGrammar, beginnings, slices
+from infernix.matching.atoms import ATOM_OF_ASCII
+from infernix.matching.beginnings import find_beginnings, share_of_beginnings
+from infernix.matching.forest import FIRST_TOKEN, LAST_TOKEN
+from infernix.matching.masks import VocabularyIndex
+from infernix.matching.row_buffer import MAX_LISTED_WORDS
+from infernix.matching.row_filling import RUN
+from support.vocabularies import text_vocabulary
+
+_RNG = Random(3)
+TEXTS = [
+    *' \n\tab"é',
+    "\xa0",
+    *(" " * length for length in range(2, 12)),
+    *("".join(_RNG.choices(' \n"ab', k=_RNG.randint(2, 8))) for _ in range(200)),
+    *(" " * _RNG.randint(0, 5) + "\n" * _RNG.randint(0, 3) + _RNG.choice(('"', "a", "b ", '" "')) for _ in range(80)),
+]
+VOCABULARY = text_vocabulary(TEXTS)
+WHITE_SPACE = character_class([(0x20, 0x20), (0x0A, 0x0A)])
+ATOMS = 1 << int(ATOM_OF_ASCII[0x20]) | 1 << int(ATOM_OF_ASCII[0x0A])
+
+
+def gap(maximum: int | None) -> ir.Expression:
+    return ir.Repeat(WHITE_SPACE, 0, maximum)
+
+
+def between(*parts: ir.Expression) -> ir.Grammar:
+    return ir.Grammar.of(ir.sequence(ir.text('"'), *parts))
+
+
+GRAMMARS = {
+    "a run": between(gap(9), ir.text("a"), gap(9), ir.text("b")),
+    "a short run": between(gap(2), ir.text("a")),
+    "a run at the end": between(ir.text("a"), gap(5)),
+    "a loop": between(gap(None), ir.text("a"), gap(None), ir.text("b")),
+    "a run behind a run": between(gap(6), gap(6), ir.text("a")),
+    "a run that may be left for more white space": between(gap(6), ir.optional(ir.text(" a")), ir.text("b")),
+    "a run around calls": ir.Grammar.of(
+        ir.Repeat(
+            ir.sequence(gap(7), ir.choice(ir.text("a"), ir.sequence(ir.text('"'), gap(4), ir.text('"')))), 0, None
+        )
+    ),
+}
+FILLED = {"a run", "a run behind a run", "a run at the end", "a loop", "a run around calls"}
+
+
+@pytest.fixture(autouse=True)
+def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "MIN_SHARE", 0.1)
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_rows_are_those_of_a_walk_over_whole_tokens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = VocabularyIndex(VOCABULARY)
+    epoch, plain = (CompiledGrammar(GRAMMARS[name], index).epoch for _ in range(2))
+    monkeypatch.setattr(epoch, "_take_slice", lambda *_: False)
+    for shortcut in ("_take_slice", "_take_entered_loop", "_take_beginnings"):
+        monkeypatch.setattr(plain, shortcut, lambda *_, **__: False)
+    found_so = []
+    take = epoch._take_beginnings
+
+    def noted_take(*arguments: Any) -> bool:
+        is_taken = take(*arguments)
+        found_so.append(is_taken)
+        return is_taken
+
+    monkeypatch.setattr(epoch, "_take_beginnings", noted_take)
+    rng = Random(name)
+    for _ in range(20):
+        places = [epoch.table.start, plain.table.start]
+        for _ in range(12):
+            found, wanted = epoch.row(places[0]).words, plain.row(places[1]).words
+            assert found is not None
+            assert wanted is not None
+            assert found.tolist() == wanted.tolist()
+            legal = np.flatnonzero(np.unpackbits(wanted.view(np.uint8), bitorder="little"))
+            legal = legal[legal < len(TEXTS)]
+            if not len(legal):
+                break
+            short = [token for token in legal.tolist() if len(VOCABULARY.token_bytes[token]) < 3]
+            token = rng.choice(short or legal.tolist())
+            places = [each.step(place, token) for each, place in zip((epoch, plain), places, strict=True)]
+            assert DEAD not in places
+    assert any(found_so) or name not in FILLED
+
+
+def test_parts_hold_the_tokens_behind_their_white_space() -> None:
+    index = VocabularyIndex(VOCABULARY)
+    found = find_beginnings(index.trie, index.forest, ATOMS, VOCABULARY.num_tokens)
+    assert found is not None
+    nodes, token_ids = index.forest.nodes, index.forest.token_ids
+    positions: dict[int, int] = {}
+    for first, last, position in found.parts.tolist():
+        for node in range(first, last):
+            for token in token_ids[nodes[node, FIRST_TOKEN] : nodes[node, LAST_TOKEN]].tolist():
+                assert token not in positions
+                positions[token] = position
+    expected = {}
+    whole = {}
+    for token, data in enumerate(VOCABULARY.token_bytes[: len(TEXTS)]):
+        rest = data.lstrip(b" \n")
+        if rest:
+            expected[token] = len(data) - len(rest)
+        elif data:
+            whole[token] = len(data)
+    assert positions == expected
+    assert found.parts[:, 2].tolist() == sorted(found.parts[:, 2].tolist())
+    for num_left in range(13):
+        words, places = found.tokens.row(num_left)
+        row = np.zeros(VOCABULARY.num_mask_words, np.uint32)
+        row[places] = words
+        legal = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+        assert legal == [token for token, length in whole.items() if length <= num_left]
+    assert found.tokens.max_characters == max(whole.values())
+    assert found.num_bytes > 0
+
+
+def test_a_row_of_many_words_is_whole() -> None:
+    texts = [" " * length for length in range(1, 33 * MAX_LISTED_WORDS)][::32]
+    vocabulary = text_vocabulary([text for length in range(len(texts)) for text in (" " * (1 + length), *["b"] * 31)])
+    index = VocabularyIndex(vocabulary)
+    found = find_beginnings(index.trie, index.forest, ATOMS, vocabulary.num_tokens)
+    assert found is not None
+    few, places = found.tokens.row(MAX_LISTED_WORDS)
+    assert len(few) == len(places) == MAX_LISTED_WORDS
+    many, places = found.tokens.row(MAX_LISTED_WORDS + 1)
+    assert len(many) == vocabulary.num_mask_words
+    assert len(places) == 0
+    assert np.count_nonzero(many) == MAX_LISTED_WORDS + 1
+
+
+def test_a_set_with_too_many_beginnings_is_not_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = VocabularyIndex(VOCABULARY)
+    monkeypatch.setattr(beginnings, "MAX_BEGINNINGS", 3)
+    assert find_beginnings(index.trie, index.forest, ATOMS, VOCABULARY.num_tokens) is None
+
+
+def test_shares_count_first_characters() -> None:
+    trie = VocabularyIndex(text_vocabulary([" a", " ", "a ", "b"])).trie
+    assert share_of_beginnings(trie, ATOMS) == 1 / 2
+    assert share_of_beginnings(trie, ATOMS | 1 << 46) == 0
+    assert share_of_beginnings(VocabularyIndex(text_vocabulary([])).trie, ATOMS) == 0
+
+
+def test_a_run_too_near_its_end_is_walked_otherwise() -> None:
+    index = VocabularyIndex(VOCABULARY)
+    epoch = CompiledGrammar(GRAMMARS["a short run"], index).epoch
+    row = index.rows.new_row()
+    inside = epoch.table.step_byte(epoch.table.start, ord('"'))
+    *_, run_atoms, run_left, _ = epoch.table.describe_row(inside)
+    assert (run_atoms, run_left) == (ATOMS, 2)
+    found = index.slices.find_beginnings(ATOMS)
+    assert found is not None
+    assert not epoch.table.fill_text_bits(index.forest, found.parts, inside, row, found.tokens.row(2), RUN)
