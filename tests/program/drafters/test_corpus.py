@@ -185,6 +185,7 @@ def test_a_collision_is_no_match(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.zeros(text.size - window + 1, dtype=np.intp)
 
     monkeypatch.setattr(corpus_module, "_buckets_of", same_bucket)
+    monkeypatch.setattr(corpus_module, "_bucket_of", lambda window, num_bits: 0)
     assert corpus_of(list(range(100))).longest_match(5) is None
     assert corpus_of([*range(100), 7, 7, 7, 7, 7]).longest_match(5) == Match(4, (7,))
 
