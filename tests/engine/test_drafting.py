@@ -89,6 +89,11 @@ def test_drafts_stop_at_the_budget_and_at_a_stop_string() -> None:
     [without] = Bench(None).answers([80], stop=("-ab",))
     assert result.finish_reason is FinishReason.STOP_STRING
     assert (result.text, result.token_ids) == (without.text, without.token_ids)
+    counts = result.speculation
+    assert counts is not None
+    # The last round ends in the middle of drafts that are right, so it brings no token of its own.
+    num_rounds = counts.num_rounds + counts.num_fallback_rounds
+    assert num_rounds - 1 + counts.num_accepted == len(result.token_ids) - 1
 
 
 def test_no_request_pauses_for_the_sake_of_drafts() -> None:

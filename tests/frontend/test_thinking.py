@@ -230,6 +230,16 @@ def test_a_natural_close_wins() -> None:
     assert not session.thinking_statistics.was_forced
 
 
+@pytest.mark.parametrize("budget", [None, 50])
+def test_what_follows_the_close_in_its_round_and_later_is_no_thinking(budget: int | None) -> None:
+    session = thinking_session(budget)
+    commit(session, A, A, THINK_CLOSE, *text_tokens(b"\n\no"))
+    assert session.thinking_statistics == ThinkingStatistics(budget, 2, 0)
+    commit(session, *text_tokens(b"k"), EOS)
+    assert (session.reasoning, session.text) == ("aa", "ok")
+    assert session.thinking_statistics == ThinkingStatistics(budget, 2, 0)
+
+
 def test_a_stop_wins() -> None:
     session = thinking_session(2, constrained=False)
     commit(session, A, EOS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -224,8 +226,31 @@ def test_nobody_fails_because_a_drafter_cannot_read(
     assert program.propose([sequence], [NUM_DRAFTS]) == [DraftChain()]
     assert free_of_drafter(program)
     accept(program, program.decode_batch([sequence], None))
+    # A copy brings back what it has, and nothing of it is run again.
+    pause(program, sequence, 1)
+    accept(program, program.decode_batch([sequence], None))
+    assert sequence.drafting is None
     pause(program, sequence, 0)
     check_proposals(networks, kind, program, [sequence])
+
+
+def test_a_failure_that_nobody_asks_for_keeps_nothing_alive(
+    networks: Networks, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory of a program that is no longer used is given back at once, without a search for cycles."""
+    program = program_of(networks, kind)
+    sequence = program.start(PROMPTS[2], LENGTH, GREEDY)
+    with monkeypatch.context() as patched:
+        patched.setattr(networks.predictor_of(kind) or getattr(networks, kind), reading_of(kind), fail)
+        prefilled(program, sequence)
+    assert sequence.drafting is None
+    known = weakref.ref(program)
+    gc.disable()
+    try:
+        del program, sequence
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 def test_what_cannot_be_read_of_a_prefix_leaks_nothing(

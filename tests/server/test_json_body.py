@@ -70,7 +70,7 @@ def test_the_number_of_values_is_bounded(entry: str, num_values: int) -> None:
 
 def test_the_place_of_a_value_too_many_is_told() -> None:
     entries = "0,\n" * MAX_VALUES
-    assert error_of(f'{{"a": [{entries}0]}}'.encode()).endswith(f"line {MAX_VALUES - 1}, column 2")
+    assert error_of(f'{{"a": [{entries}0]}}'.encode()).endswith(f"twice: line {MAX_VALUES - 1}, column 2")
 
 
 def test_brackets_in_texts_are_not_depth() -> None:

@@ -97,8 +97,8 @@ class MtpPredictor:
     def forward_rows(self, rows: Sequence[MtpRow]) -> torch.Tensor:
         """Reads the rows' positions, behind those that their caches hold; h' [N, hidden] at them, row after row.
 
-        Raises ValueError, with every cache's tokens unchanged, where a row is
-        empty or of another length than its hidden states, or has no room, or a cache is there twice.
+        Raises ValueError, with every cache's tokens unchanged, where a row is empty or of another length than its
+        hidden states, or has no room, or a cache is there twice.
         """
         config = self._config
         laid_out = _laid_out(rows)

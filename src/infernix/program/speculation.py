@@ -87,7 +87,8 @@ class Speculation:
             try:
                 has_read = self._read(ContextRow(context, sequence.ledger))
             except Exception as error:
-                self._failure, has_read = error, False
+                # Its frames hold this object and the sequences, and nobody may ask for drafts again.
+                self._failure, has_read = error.with_traceback(None), False
             if not has_read:
                 self._give_up(sequence)
 

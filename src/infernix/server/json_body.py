@@ -15,8 +15,9 @@ from infernix.server.api_error import ApiError, ErrorKind, invalid
 from infernix.tools import is_unicode
 
 MAX_DEPTH = 200
-# Entries of lists and members of objects, all together. Long texts are parsed in no time; small values are not, and
-# long stretches of that keep Python's interpreter lock from the threads that serve everybody else.
+# Entries of lists and members of objects, all together; an empty list or object is two, because its bracket is counted
+# without a look at what stands behind it. Long texts are parsed in no time; small values are not, and long stretches of
+# that keep Python's interpreter lock from the threads that serve everybody else.
 MAX_VALUES = 100_000
 
 RawPath = tuple[str, ...]
@@ -85,8 +86,8 @@ def _check_number_of_values(text: str) -> None:
         end = found.end()
     line, column = text.count("\n", 0, end) + 1, end - text.rfind("\n", 0, end) - 1
     raise _malformed(
-        f"the body has more than {MAX_VALUES} values, entries of lists and members of objects taken together:"
-        f" line {line}, column {column}"
+        f"the body has more than {MAX_VALUES} values, entries of lists and members of objects taken together,"
+        f" empty lists and objects twice: line {line}, column {column}"
     )
 
 
