@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from infernix.grammar.json_values import json_object_grammar
-from infernix.matching import CompiledGrammar
+from infernix.matching import CompiledGrammar, rows
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.rows import MAX_SPARSE_WORDS, RowStore
 from support.row_buffers import row_buffer
@@ -89,3 +89,22 @@ def test_a_row_is_written_whole_and_only_into_its_own_length() -> None:
                 epoch.copy_row(configuration, np.zeros(wrong, np.int32))
         configuration = epoch.step(configuration, byte)
     assert is_sparse == {False, True}
+
+
+@pytest.mark.parametrize("num_words", [NUM_WORDS - 1, NUM_WORDS])
+def test_every_word_of_a_full_row_counts_in_its_hash(num_words: int) -> None:
+    rng = Random(num_words)
+    row = np.array([rng.getrandbits(32) for _ in range(num_words)], np.uint32)
+    store = RowStore(num_words)
+    contents = [row]
+    for place in range(num_words):
+        changed = row.copy()
+        changed[place] ^= np.uint32(1 << rng.randrange(32))
+        contents.append(changed)
+    swapped = row.copy()
+    swapped[[0, 1]] = row[[1, 0]]
+    digests = set()
+    for content in [*contents, swapped]:
+        buffer = row_buffer(store, content)
+        digests.add(rows._digest(buffer.words, buffer.places))
+    assert len(digests) == num_words + 2

@@ -139,10 +139,10 @@ MAX_ARENA_BYTES = 1 << 28
 _INITIAL_ROWS = {
     CONFIGURATIONS: 512,
     ITEMS: 2048,
-    FRAMES: 128,
-    PAIRS: 512,
+    FRAMES: 512,
+    PAIRS: 1024,
     CONFIGURATION_SLOTS: 1024,
-    FRAME_SLOTS: 512,
+    FRAME_SLOTS: 2048,
     WORK: 64,
     WORK_SLOTS: 128,
     PROVISIONAL: 32,
@@ -161,9 +161,9 @@ _SLOTS_PER_ROW = {CONFIGURATIONS: 2, FRAMES: 4, WORK: 2, LINKS: 2}
 _SLOTS = frozenset(_SLOT_TABLES.values())
 # The order in which tables stand in an arena: those of the network, which never grow, then the others, those that grow
 # most at the end. A new arena has this many times the others' size as room behind them.
-_LAST = (ITEMS, CONFIGURATIONS, CONFIGURATION_SLOTS, NEXT)
+_LAST = (PAIRS, FRAMES, FRAME_SLOTS, ITEMS, CONFIGURATIONS, CONFIGURATION_SLOTS, NEXT)
 _GROWING = (PROVISIONAL_OF_RULE, *(table for table in _INITIAL_ROWS if table not in _LAST), *_LAST)
-_ORDER = np.array([*(table for table in range(NUM_TABLES) if table not in _GROWING), *_GROWING])
+_ORDER = (*(table for table in range(NUM_TABLES) if table not in _GROWING), *_GROWING)
 _ROOM = 3
 
 
@@ -190,7 +190,7 @@ def new_arena(network_tables: dict[int, NDArray[np.int32]], num_states: int, num
 
 def num_used_bytes(control: Control) -> int:
     """Memory of all tables, without the room behind them that nothing has been written to."""
-    return 4 * int((control[CAPACITY : CAPACITY + NUM_TABLES] * _row_widths(control)).sum())
+    return 4 * int(control[CAPACITY : CAPACITY + NUM_TABLES] @ _row_widths(control))
 
 
 def grown(arena: Arena, control: Control) -> Arena:
@@ -208,7 +208,7 @@ def grown(arena: Arena, control: Control) -> Arena:
     if table == CONFIGURATIONS:
         capacities[NEXT] = capacities[table]
     control[FULL] = 0
-    num_bytes = 4 * int((capacities * _row_widths(control)).sum())
+    num_bytes = 4 * int(capacities @ _row_widths(control))
     if num_bytes > MAX_ARENA_BYTES:
         raise ConstraintTooLarge(
             f"the constraint's tables would take {num_bytes} bytes, the bound is {MAX_ARENA_BYTES}"
@@ -224,14 +224,20 @@ def _row_widths(control: Control) -> NDArray[np.int64]:
 
 def _lay_out(old: Arena, control: Control, capacities: NDArray[np.int64]) -> Arena:
     """The arena with these capacities: `old` where that is long enough, else a new one with room to grow."""
-    widths = _row_widths(control)
-    sizes = capacities * widths
-    bases = np.zeros(NUM_TABLES, np.int64)
-    bases[_ORDER[1:]] = np.cumsum(sizes[_ORDER[:-1]])
-    num_words = int(sizes.sum())
+    # Numbers of Python's own: NumPy's take several times as long, one by one.
+    widths = _row_widths(control).tolist()
+    sizes = (capacities * widths).tolist()
+    bases = [0] * NUM_TABLES
+    num_words = 0
+    for table in _ORDER:
+        bases[table] = num_words
+        num_words += sizes[table]
+    old_bases = control[:NUM_TABLES].tolist()
+    old_capacities = control[CAPACITY : CAPACITY + NUM_TABLES].tolist()
+    counts = control[COUNT : COUNT + NUM_TABLES].tolist()
     arena = old
     if num_words > len(old):
-        num_fixed = int(bases[_GROWING[0]])
+        num_fixed = bases[_GROWING[0]]
         # What is not written to takes no memory yet, and need not be copied when a table grows into it.
         arena = np.empty(num_words + _ROOM * (num_words - num_fixed), np.int32)
         if len(old):
@@ -240,16 +246,17 @@ def _lay_out(old: Arena, control: Control, capacities: NDArray[np.int64]) -> Are
         arena[num_fixed : bases[NEXT]] = 0
     # From the last table to the first, because in the same arena each moves further back, if at all.
     for table in reversed(_GROWING) if len(old) else ():
-        base, size = int(bases[table]), int(sizes[table])
-        old_base, kept = int(control[table]), int(control[CAPACITY + table] * widths[table])
+        base, size = bases[table], sizes[table]
+        old_base, kept = old_bases[table], old_capacities[table] * widths[table]
         if arena is old and base == old_base and size == kept:
             continue
         if size != kept and table in _SLOTS:
             kept = 0
         elif table in _COUNTED_BY:
-            kept = int(control[COUNT + _COUNTED_BY[table]] * widths[table])
+            kept = counts[_COUNTED_BY[table]] * widths[table]
         if base != old_base or arena is not old:
-            arena[base : base + kept] = old[old_base : old_base + kept]
+            # NumPy would copy what overlaps to a third place first.
+            arena.data[base : base + kept] = old.data[old_base : old_base + kept]
         if arena is old and table != NEXT:
             arena[base + kept : base + size] = 0
     control[:NUM_TABLES] = bases

@@ -66,7 +66,8 @@ class ConfigurationTable:
             network.num_states,
             network.num_classes,
         )
-        self._num_bytes = arena.num_used_bytes(self._control)
+        # Memory of all tables; asked for at every unknown step and row.
+        self.num_bytes = arena.num_used_bytes(self._control)
         self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
         # What a walk goes down by: grows with the longest token.
         self._path = np.empty((0, 4), np.int32)
@@ -243,11 +244,6 @@ class ConfigurationTable:
         """Configurations met so far, DEAD included."""
         return int(self._control[arena.COUNT + arena.CONFIGURATIONS])
 
-    @property
-    def num_bytes(self) -> int:
-        """Memory of all tables."""
-        return self._num_bytes
-
     def _make_room(self) -> None:
         """After a kernel stopped: grows the table that was full, or raises for the bound that was met."""
         limit = int(self._control[arena.LIMIT])
@@ -257,6 +253,6 @@ class ConfigurationTable:
             raise ConstraintTooLarge(_LIMIT_MESSAGES[limit])
         full = int(self._control[arena.FULL]) - 1
         self._arena = arena.grown(self._arena, self._control)
-        self._num_bytes = arena.num_used_bytes(self._control)
+        self.num_bytes = arena.num_used_bytes(self._control)
         if full in (arena.CONFIGURATIONS, arena.FRAMES):
             rebuild_slots(self._arena, self._control)

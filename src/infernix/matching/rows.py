@@ -41,24 +41,32 @@ def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 @inner
 def _hash_row(row: NDArray[np.uint32]) -> int:
-    """FNV-1a over pairs of words in four lanes, cut to 63 bits."""
-    first, second, third, fourth = 0x4BF29CE484222325, 0x3C6EF372FE94F82B, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179
-    num_whole = len(row) // 8 * 8
-    for i in range(0, num_whole, 8):
-        first = ((first ^ (int(row[i]) | (int(row[i + 1]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
-        second = ((second ^ (int(row[i + 2]) | (int(row[i + 3]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
-        third = ((third ^ (int(row[i + 4]) | (int(row[i + 5]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
-        fourth = ((fourth ^ (int(row[i + 6]) | (int(row[i + 7]) << 32))) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
-    for i in range(num_whole, len(row)):
-        first = ((first ^ int(row[i])) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
-    for lane in (second, third, fourth):
-        first = ((first ^ lane) * 0x100000001B3) & 0x7FFFFFFFFFFFFFFF
-    return first
+    """NH (Black et al., "UMAC: Fast and Secure Message Authentication", 1999), cut to 63 bits, with keys by place.
+
+    Each word of the row's first half is multiplied with one of the second: that can be done for several at once.
+    """
+    half = len(row) // 2
+    first_key, second_key, total = 0x4BF29CE4, 0x3C6EF372, len(row)
+    for i in range(half):
+        first_key += 0x9E3779B1
+        second_key += 0x85EBCA77
+        first = (int(row[i]) + first_key) & 0xFFFFFFFF
+        second = (int(row[half + i]) + second_key) & 0xFFFFFFFF
+        total += first * second
+    if 2 * half < len(row):
+        total += (int(row[2 * half]) + 1) * 0x1B873593CC9E2D51
+    return total & 0x7FFFFFFFFFFFFFFF
 
 
 @inner
 def _list_words(row: NDArray[np.uint32], places: NDArray[np.int64]) -> None:
     """Lists the words of a row that are not zero, where they can be listed."""
+    num_listed = 0
+    for i in range(len(row)):
+        if row[i] != 0:
+            num_listed += 1
+    if num_listed + 1 > len(places):
+        return
     num_whole = len(row) // 8 * 8
     places[0] = 0
     for begin in range(0, len(row), 8):
@@ -72,8 +80,6 @@ def _list_words(row: NDArray[np.uint32], places: NDArray[np.int64]) -> None:
         for i in range(begin, end):
             if row[i] != 0:
                 note_word(places, i)
-        if places[0] == len(places):
-            return
 
 
 @kernel
@@ -130,7 +136,7 @@ class MaskRow:
         num_listed = int(buffer.places[0])
         self.is_empty = num_listed == 0
         if num_listed < len(buffer.places):
-            places = np.sort(buffer.places[1 : num_listed + 1])
+            places = buffer.places[1 : num_listed + 1].copy()
             values = buffer.words[places]
             self.listed = (places, values)
             if num_listed <= max_sparse_words:
