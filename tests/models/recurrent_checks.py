@@ -158,3 +158,64 @@ class RecurrentChecks:
         assert torch.equal(model.forward([1, 2], cache), continued)
         with pytest.raises(ValueError, match="holds 45 tokens"):
             cache.restore(snapshot)
+
+    def test_an_empty_snapshot(self, model: Any) -> None:
+        pool = model.new_pool(64, 1)
+        cache = pool.new_cache(20)
+        snapshot = cache.snapshot()
+        assert cache.restore(snapshot)
+        assert cache.reserve(6)
+        model.forward(self.random_tokens(5), cache)
+        self.assert_like_fresh(model, cache, self.random_tokens(5))
+
+    def test_random_lives_keep_the_books(self, model: Any) -> None:
+        """Many caches of a small pool run, go back, fork, leave and return; each always knows its own tokens."""
+        pool = model.new_pool(320, 4)
+        generator = random.Random(9)
+        alive: list[tuple[Any, list[int]]] = []
+        paused = []
+        for _ in range(250):
+            action = generator.choice(["new", "run", "run", "run", "back", "fork", "release", "pause", "resume"])
+            if action == "new":
+                alive.append((pool.new_cache(60), []))
+            elif action == "resume" and paused:
+                snapshot, history = paused.pop()
+                cache = pool.new_cache(60)
+                if cache.restore(snapshot):
+                    alive.append((cache, history))
+                else:
+                    paused.append((snapshot, history))
+            elif alive:
+                place = generator.randrange(len(alive))
+                cache, history = alive[place]
+                if action == "run":
+                    tokens = [generator.randrange(self.vocab_size) for _ in range(generator.choice([1, 1, 3, 8, 40]))]
+                    if cache.reserve(len(history) + len(tokens)):
+                        model.forward(tokens, cache)
+                        history += tokens
+                elif action == "back":
+                    count = max(0, len(history) - generator.randrange(4))
+                    try:
+                        cache.truncate(count)
+                    except ValueError:
+                        assert cache.num_tokens == len(history)
+                    else:
+                        del history[count:]
+                elif action == "fork":
+                    count = cache.num_forkable(generator.randrange(len(history) + 1))
+                    alive.append((cache.fork(count, 60), history[:count]))
+                elif action == "release":
+                    alive.pop(place)[0].release()
+                else:
+                    paused.append((cache.snapshot(), list(history)))
+                    cache.release()
+                    alive.pop(place)
+            for cache, history in alive:
+                assert cache.num_tokens == len(history)
+        assert sum(len(history) > 0 for _, history in alive) > 1
+        for cache, history in alive:
+            if history:
+                self.assert_like_fresh(model, cache, history)
+        for cache, _ in alive:
+            cache.release()
+        assert (pool.num_free_slots, pool.num_free_positions) == (pool.num_slots, pool.num_positions)

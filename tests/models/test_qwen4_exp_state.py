@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from infernix.models.qwen4_exp import Qwen4ExpModel
-from infernix.models.qwen4_exp_state import Qwen4ExpCache, Qwen4ExpPool
+from infernix.models.qwen4_exp_state import Qwen4ExpCache
 from infernix.models.recurrent_state import RecurrentSnapshot
 from models import recurrent_checks
 from models.recurrent_checks import RecurrentChecks
@@ -105,66 +104,3 @@ def test_only_a_snapshot_of_the_same_kind_is_restored(model: Qwen4ExpModel) -> N
         other.restore(plain)
     assert not model.new_cache(4).restore(snapshot)
     assert other.restore(snapshot)
-
-
-def test_an_empty_snapshot(model: Qwen4ExpModel) -> None:
-    pool = model.new_pool(64, 1)
-    cache = pool.new_cache(20)
-    snapshot = cache.snapshot()
-    assert cache.restore(snapshot)
-    assert cache.reserve(6)
-    model.forward(random_tokens(5), cache)
-    assert_like_fresh(model, cache, random_tokens(5))
-
-
-def test_random_lives_keep_the_books(model: Qwen4ExpModel) -> None:
-    """Many caches of a small pool run, go back, fork, leave and return; each always knows its own tokens."""
-    pool: Qwen4ExpPool = model.new_pool(320, 4)
-    generator = random.Random(9)
-    alive: list[tuple[Qwen4ExpCache, list[int]]] = []
-    paused = []
-    for _ in range(250):
-        action = generator.choice(["new", "run", "run", "run", "back", "fork", "release", "pause", "resume"])
-        if action == "new":
-            alive.append((pool.new_cache(60), []))
-        elif action == "resume" and paused:
-            snapshot, history = paused.pop()
-            cache = pool.new_cache(60)
-            if cache.restore(snapshot):
-                alive.append((cache, history))
-            else:
-                paused.append((snapshot, history))
-        elif alive:
-            place = generator.randrange(len(alive))
-            cache, history = alive[place]
-            if action == "run":
-                tokens = [generator.randrange(VOCAB_SIZE) for _ in range(generator.choice([1, 1, 3, 8, 40]))]
-                if cache.reserve(len(history) + len(tokens)):
-                    model.forward(tokens, cache)
-                    history += tokens
-            elif action == "back":
-                count = max(0, len(history) - generator.randrange(4))
-                try:
-                    cache.truncate(count)
-                except ValueError:
-                    assert cache.num_tokens == len(history)
-                else:
-                    del history[count:]
-            elif action == "fork":
-                count = cache.num_forkable(generator.randrange(len(history) + 1))
-                alive.append((cache.fork(count, 60), history[:count]))
-            elif action == "release":
-                alive.pop(place)[0].release()
-            else:
-                paused.append((cache.snapshot(), list(history)))
-                cache.release()
-                alive.pop(place)
-        for cache, history in alive:
-            assert cache.num_tokens == len(history)
-    assert sum(len(history) > 0 for _, history in alive) > 1
-    for cache, history in alive:
-        if history:
-            assert_like_fresh(model, cache, history)
-    for cache, _ in alive:
-        cache.release()
-    assert (pool.num_free_slots, pool.num_free_positions) == (pool.num_slots, pool.num_positions)
