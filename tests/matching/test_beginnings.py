@@ -10,13 +10,14 @@ import pytest
 
 from infernix.grammar import ir
 from infernix.grammar.unicode import character_class
-from infernix.matching import DEAD, CompiledGrammar, beginnings, slices
+from infernix.matching import CompiledGrammar, beginnings, slices
 from infernix.matching.atoms import ATOM_OF_ASCII
 from infernix.matching.beginnings import find_beginnings, share_of_beginnings
 from infernix.matching.forest import FIRST_TOKEN, LAST_TOKEN
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.row_buffer import MAX_LISTED_WORDS
 from infernix.matching.row_filling import RUN
+from support.plain_rows import check_rows_along_walks, plain_epoch
 from support.vocabularies import text_vocabulary
 
 _RNG = Random(3)
@@ -64,10 +65,8 @@ def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_rows_are_those_of_a_walk_over_whole_tokens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     index = VocabularyIndex(VOCABULARY)
-    epoch, plain = (CompiledGrammar(GRAMMARS[name], index).epoch for _ in range(2))
+    epoch, plain = CompiledGrammar(GRAMMARS[name], index).epoch, plain_epoch(GRAMMARS[name], index, monkeypatch)
     monkeypatch.setattr(epoch, "_take_slice", lambda *_: False)
-    for shortcut in ("_take_slice", "_take_entered_loop", "_take_beginnings"):
-        monkeypatch.setattr(plain, shortcut, lambda *_, **__: False)
     found_so = []
     take = epoch._take_beginnings
 
@@ -77,22 +76,11 @@ def test_rows_are_those_of_a_walk_over_whole_tokens(name: str, monkeypatch: pyte
         return is_taken
 
     monkeypatch.setattr(epoch, "_take_beginnings", noted_take)
-    rng = Random(name)
-    for _ in range(20):
-        places = [epoch.table.start, plain.table.start]
-        for _ in range(12):
-            found, wanted = epoch.row(places[0]).words, plain.row(places[1]).words
-            assert found is not None
-            assert wanted is not None
-            assert found.tolist() == wanted.tolist()
-            legal = np.flatnonzero(np.unpackbits(wanted.view(np.uint8), bitorder="little"))
-            legal = legal[legal < len(TEXTS)]
-            if not len(legal):
-                break
-            short = [token for token in legal.tolist() if len(VOCABULARY.token_bytes[token]) < 3]
-            token = rng.choice(short or legal.tolist())
-            places = [each.step(place, token) for each, place in zip((epoch, plain), places, strict=True)]
-            assert DEAD not in places
+
+    def short_ones(legal: list[int]) -> list[int]:
+        return [token for token in legal if len(VOCABULARY.token_bytes[token]) < 3] or legal
+
+    check_rows_along_walks(epoch, plain, len(TEXTS), Random(name), 20, short_ones)
     assert any(found_so) or name not in FILLED
 
 

@@ -27,6 +27,7 @@ from infernix.matching.row_filling import (
     SPACE,
     SUFFIXES_FROM_HERE,
 )
+from support.plain_rows import check_rows_along_walks, plain_epoch
 from support.vocabularies import text_vocabulary
 
 _RNG = Random(11)
@@ -126,9 +127,7 @@ def test_rows_are_those_of_a_walk_over_whole_tokens(
 ) -> None:
     monkeypatch.setattr(slices, "MIN_SHARE", min_share)
     index = VocabularyIndex(VOCABULARY)
-    epoch, plain = (CompiledGrammar(GRAMMARS[name], index).epoch for _ in range(2))
-    for shortcut in ("_take_slice", "_take_entered_loop", "_take_beginnings"):
-        monkeypatch.setattr(plain, shortcut, lambda *_, **__: False)
+    epoch, plain = CompiledGrammar(GRAMMARS[name], index).epoch, plain_epoch(GRAMMARS[name], index, monkeypatch)
     filled_so = []
     fill = epoch.table.fill_entered
 
@@ -137,21 +136,7 @@ def test_rows_are_those_of_a_walk_over_whole_tokens(
         return filled_so[-1]
 
     monkeypatch.setattr(epoch.table, "fill_entered", counted_fill)
-    rng = Random(name)
-    for _ in range(12):
-        places = [epoch.table.start, plain.table.start]
-        for _ in range(12):
-            found, wanted = epoch.row(places[0]).words, plain.row(places[1]).words
-            assert found is not None
-            assert wanted is not None
-            assert found.tolist() == wanted.tolist()
-            legal = np.flatnonzero(np.unpackbits(wanted.view(np.uint8), bitorder="little"))
-            legal = legal[legal < len(TEXTS)]
-            if not len(legal):
-                break
-            token = int(rng.choice(legal.tolist()))
-            places = [each.step(place, token) for each, place in zip((epoch, plain), places, strict=True)]
-            assert DEAD not in places
+    check_rows_along_walks(epoch, plain, len(TEXTS), Random(name), 12)
     # Far from its bound an automaton goes round, so there are slices for it.
     assert any(filled_so) or name == "an automaton that counts"
 

@@ -11,6 +11,7 @@ from infernix.grammar.unicode import character_class
 from infernix.matching import DEAD, CompiledGrammar, analysis, slices
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.row_filling import ENDLESS_LOOP, SOMETHING_ELSE
+from support.plain_rows import plain_epoch
 from support.vocabularies import text_vocabulary
 
 _RNG = Random(5)
@@ -66,9 +67,7 @@ CASES = {
 def test_rows_are_those_of_a_walk_over_whole_tokens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     grammar, text, expected_ways = CASES[name]
     index = VocabularyIndex(VOCABULARY)
-    epoch, plain = CompiledGrammar(grammar, index).epoch, CompiledGrammar(grammar, index).epoch
-    for shortcut in ("_take_slice", "_take_entered_loop", "_take_beginnings"):
-        monkeypatch.setattr(plain, shortcut, lambda *_, **__: False)
+    epoch, plain = CompiledGrammar(grammar, index).epoch, plain_epoch(grammar, index, monkeypatch)
     configurations = [epoch.table.start, plain.table.start]
     ways = set()
     for byte in [*text.encode(), None]:
