@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +14,9 @@ from infernix.matching.atoms import ATOM_OF_ASCII
 from infernix.matching.beginnings import find_beginnings, share_of_beginnings
 from infernix.matching.forest import FIRST_TOKEN, LAST_TOKEN
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.row_buffer import MAX_LISTED_WORDS
-from infernix.matching.row_filling import RUN
-from support.plain_rows import check_rows_along_walks, plain_epoch
+from infernix.matching.row_kinds import ENDLESS_LOOP, RUN
+from infernix.matching.row_making import NOT_OF_KIND, STATUS
+from support.plain_rows import check_rows_along_walks, description_of, note_kinds, plain_epoch
 from support.vocabularies import text_vocabulary
 
 _RNG = Random(3)
@@ -66,22 +65,15 @@ def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_are_those_of_a_walk_over_whole_tokens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     index = VocabularyIndex(VOCABULARY)
     epoch, plain = CompiledGrammar(GRAMMARS[name], index).epoch, plain_epoch(GRAMMARS[name], index, monkeypatch)
-    monkeypatch.setattr(epoch, "_take_slice", lambda *_: False)
-    found_so = []
-    take = epoch._take_beginnings
-
-    def noted_take(*arguments: Any) -> bool:
-        is_taken = take(*arguments)
-        found_so.append(is_taken)
-        return is_taken
-
-    monkeypatch.setattr(epoch, "_take_beginnings", noted_take)
+    # No slice is in the way.
+    monkeypatch.setattr(index.slices, "find", lambda *_: None)
+    kinds = note_kinds(epoch, monkeypatch)
 
     def short_ones(legal: list[int]) -> list[int]:
         return [token for token in legal if len(VOCABULARY.token_bytes[token]) < 3] or legal
 
     check_rows_along_walks(epoch, plain, len(TEXTS), Random(name), 20, short_ones)
-    assert any(found_so) or name not in FILLED
+    assert {RUN, ENDLESS_LOOP} & set(kinds) or name not in FILLED
 
 
 def test_parts_hold_the_tokens_behind_their_white_space() -> None:
@@ -106,27 +98,28 @@ def test_parts_hold_the_tokens_behind_their_white_space() -> None:
     assert positions == expected
     assert found.parts[:, 2].tolist() == sorted(found.parts[:, 2].tolist())
     for num_left in range(13):
-        words, places = found.tokens.row(num_left)
-        row = np.zeros(VOCABULARY.num_mask_words, np.uint32)
-        row[places] = words
-        legal = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
-        assert legal == [token for token, length in whole.items() if length <= num_left]
+        tokens = found.tokens.up_to(num_left)
+        legal = np.flatnonzero(np.unpackbits(tokens.row.words.view(np.uint8), bitorder="little")).tolist()
+        assert legal == [token for token, length in whole.items() if length <= tokens.max_characters]
+        # Few of these are too long.
+        assert tokens.max_characters == (found.tokens.max_characters if num_left > 8 else 8)
     assert found.tokens.max_characters == max(whole.values())
     assert found.num_bytes > 0
 
 
-def test_a_row_of_many_words_is_whole() -> None:
-    texts = [" " * length for length in range(1, 33 * MAX_LISTED_WORDS)][::32]
-    vocabulary = text_vocabulary([text for length in range(len(texts)) for text in (" " * (1 + length), *["b"] * 31)])
-    index = VocabularyIndex(vocabulary)
-    found = find_beginnings(index.trie, index.forest, ATOMS, vocabulary.num_tokens)
+def test_where_many_tokens_are_too_long_the_row_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = VocabularyIndex(VOCABULARY)
+    found = find_beginnings(index.trie, index.forest, ATOMS, VOCABULARY.num_tokens)
     assert found is not None
-    few, places = found.tokens.row(MAX_LISTED_WORDS)
-    assert len(few) == len(places) == MAX_LISTED_WORDS
-    many, places = found.tokens.row(MAX_LISTED_WORDS + 1)
-    assert len(many) == vocabulary.num_mask_words
-    assert len(places) == 0
-    assert np.count_nonzero(many) == MAX_LISTED_WORDS + 1
+    monkeypatch.setattr(beginnings, "MAX_LEFT_OUT", 2)
+    lengths = sorted(len(data) for data in VOCABULARY.token_bytes if data and not data.strip(b" \n"))
+    for num_left in range(13):
+        longest = found.tokens.up_to(num_left).max_characters
+        num_longer = sum(num_left < length <= longest for length in lengths)
+        assert num_longer <= 2
+        assert longest == 0 or longest in lengths
+    assert found.tokens.up_to(2) is not found.tokens.up_to(1)
+    assert found.tokens.up_to(12) is found.tokens.up_to(100)
 
 
 def test_a_set_with_too_many_beginnings_is_not_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,10 +138,11 @@ def test_shares_count_first_characters() -> None:
 def test_a_run_too_near_its_end_is_walked_otherwise() -> None:
     index = VocabularyIndex(VOCABULARY)
     epoch = CompiledGrammar(GRAMMARS["a short run"], index).epoch
-    row = index.rows.new_row()
     inside = epoch.table.step_byte(epoch.table.start, ord('"'))
-    *_, run_atoms, run_left, _ = epoch.table.describe_row(inside)
+    *_, run_atoms, run_left, _ = description_of(epoch, inside)
     assert (run_atoms, run_left) == (ATOMS, 2)
     found = index.slices.find_beginnings(ATOMS)
     assert found is not None
-    assert not epoch.table.fill_text_bits(index.forest, found.parts, inside, row, found.tokens.row(2), RUN)
+    buffer = index.rows.take_buffer()
+    ((columns, _),) = epoch.table.make_rows(epoch._begin_plans(), buffer, inside, way=found.way(RUN, 2))
+    assert columns[STATUS] == NOT_OF_KIND

@@ -14,6 +14,7 @@ from infernix.matching import DEAD, CompiledGrammar, ConfigurationTable, Vocabul
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.network import build_network
 from infernix.matching.vocabulary import TokenClass
+from support.plain_rows import description_of
 from support.vocabularies import text_vocabulary
 
 WORDS = ("aa", "aaa", "aaaaaaa", "ab", "ba", "abab", "aab", "xa", "aax", "aaax", "a,", ",a", "]]", "[[", "x,x", "b,b,b")
@@ -87,9 +88,9 @@ class BothWays:
     def legal(self) -> list[int]:
         """The legal tokens here, the same in three ways: with clamping, without, and token by token."""
         clamping, plain = self.places
-        self.num_clamped += self.clamping.table.describe_row(clamping)[0] != clamping
-        assert self.plain.table.describe_row(plain)[0] == plain
-        row, expected = self.clamping.row(clamping).words, self.plain.row(plain).words
+        self.num_clamped += description_of(self.clamping, clamping)[0] != clamping
+        assert description_of(self.plain, plain)[0] == plain
+        row, expected = self.clamping.row(clamping).words(), self.plain.row(plain).words()
         assert row is not None
         assert expected is not None
         assert row.tolist() == expected.tolist()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +15,7 @@ from infernix.matching import network as network_module
 from infernix.matching.atoms import ATOM_OF_ASCII
 from infernix.matching.entries import can_be_entered, entry_of_slice, find_entry
 from infernix.matching.forest import FIRST_TOKEN, NEXT_TOKEN
-from infernix.matching.masks import VocabularyIndex
-from infernix.matching.row_filling import (
+from infernix.matching.loop_entering import (
     BEHIND_LOOP,
     BEHIND_SPACE,
     BEHIND_SPACED_LOOP,
@@ -27,7 +25,10 @@ from infernix.matching.row_filling import (
     SPACE,
     SUFFIXES_FROM_HERE,
 )
-from support.plain_rows import check_rows_along_walks, plain_epoch
+from infernix.matching.masks import VocabularyIndex
+from infernix.matching.row_kinds import LOOP_ENTERED
+from infernix.matching.row_making import MADE, NOT_OF_KIND, STATUS
+from support.plain_rows import check_rows_along_walks, note_kinds, plain_epoch
 from support.vocabularies import text_vocabulary
 
 _RNG = Random(11)
@@ -128,36 +129,27 @@ def test_rows_are_those_of_a_walk_over_whole_tokens(
     monkeypatch.setattr(slices, "MIN_SHARE", min_share)
     index = VocabularyIndex(VOCABULARY)
     epoch, plain = CompiledGrammar(GRAMMARS[name], index).epoch, plain_epoch(GRAMMARS[name], index, monkeypatch)
-    filled_so = []
-    fill = epoch.table.fill_entered
-
-    def counted_fill(*arguments: Any) -> bool:
-        filled_so.append(fill(*arguments))
-        return filled_so[-1]
-
-    monkeypatch.setattr(epoch.table, "fill_entered", counted_fill)
+    kinds = note_kinds(epoch, monkeypatch)
     check_rows_along_walks(epoch, plain, len(TEXTS), Random(name), 12)
     # Far from its bound an automaton goes round, so there are slices for it.
-    assert any(filled_so) or name == "an automaton that counts"
+    assert LOOP_ENTERED in kinds or name == "an automaton that counts"
 
 
 def test_what_is_no_loop_is_not_taken_for_one() -> None:
     index = VocabularyIndex(VOCABULARY)
-    table = CompiledGrammar(GRAMMARS["a count in the way"], index).epoch.table
+    epoch = CompiledGrammar(GRAMMARS["a count in the way"], index).epoch
+    table, plans, buffer = epoch.table, epoch._begin_plans(), index.rows.take_buffer()
     entry = find_entry(index.trie, index.forest, WORD, VOCABULARY.num_tokens, min_share=0)
     assert entry is not None
-    row = index.rows.new_row()
     inside = table.step_byte(table.start, ord("a"))
     further = [inside]
     for _ in range(3):
         further.append(table.step_byte(further[-1], ord("a")))
-    assert not table.fill_entered(index.forest, entry, table.start, table.start, DEAD, row)
-    assert [table.fill_entered(index.forest, entry, table.start, each, DEAD, row) for each in further] == [
-        False,
-        False,
-        False,
-        True,
-    ]
+    found = []
+    for loop in (table.start, *further):
+        ((columns, _),) = table.make_rows(plans, buffer, table.start, way=entry.way(True, False), loops=(loop, DEAD))
+        found.append(columns[STATUS])
+    assert found == [NOT_OF_KIND] * 4 + [MADE]
 
 
 def atoms_of(characters: str) -> int:
@@ -173,7 +165,9 @@ def test_every_token_is_in_one_place() -> None:
     forest = index.forest
     entry = find_entry(index.trie, forest, WORD, VOCABULARY.num_tokens, min_share=0)
     assert entry is not None
-    rows = [set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()) for row in entry.rows]
+    rows = [
+        set(np.flatnonzero(np.unpackbits(row.words.view(np.uint8), bitorder="little")).tolist()) for row in entry.rows
+    ]
 
     def is_word(data: bytes) -> bool:
         return data != b"" and all(byte < 128 and WORD >> int(ATOM_OF_ASCII[byte]) & 1 for byte in data)
@@ -181,6 +175,7 @@ def test_every_token_is_in_one_place() -> None:
     texts = {token: data for token, data in enumerate(VOCABULARY.token_bytes[: len(TEXTS)]) if data}
     assert rows[0] == {token for token, data in texts.items() if is_word(data)}
     assert rows[1] == {token for token, data in texts.items() if data[:1] == b" " and is_word(data[1:])}
+    assert rows[2] == rows[0] | rows[1]
     tokens_below: dict[int, set[int]] = {kind: set() for kind in range(8)}
     for first, last, kind in entry.parts.tolist():
         within = entry.suffixes if kind in (BEHIND_LOOP, BEHIND_SPACED_LOOP) else forest
@@ -220,7 +215,7 @@ def test_of_a_slice_all_leads_beyond_ascii_may_enter(monkeypatch: pytest.MonkeyP
     part = index.slices.find(atoms, 1 << 30)
     assert part is not None
     assert part.suffixes is not None
-    entry = entry_of_slice(part.row, part.suffixes, index.forest, atoms)
+    entry = entry_of_slice(part.row.words, part.suffixes, index.forest, atoms)
     kinds = entry.parts[:, 2].tolist()
     assert {SUFFIXES_FROM_HERE, BEHIND_LOOP, ENTERS_LOOP} == set(kinds)
     entering = entry.parts[entry.parts[:, 2] == ENTERS_LOOP]

@@ -15,8 +15,8 @@ from infernix.matching.masks import VocabularyIndex
 from infernix.matching.rows import RowStore
 from infernix.matching.vocabulary import TokenClass
 from infernix.options import OutputConstraint
+from support.made_rows import kept_row
 from support.random_grammars import ALPHABET, fixed_grammars
-from support.row_buffers import row_buffer
 from support.vocabularies import byte_vocabulary, nasty_vocabulary, random_vocabulary
 
 TINY_TABLE_BYTES = 30_000
@@ -131,20 +131,22 @@ def test_a_counted_string_takes_the_same_memory_wherever_its_bound_is() -> None:
 
 
 def test_rows_are_kept_by_content_and_dropped_by_age() -> None:
-    row_bytes = RowStore(num_mask_words=2)._row_bytes
-    store = RowStore(num_mask_words=2, max_bytes=row_bytes * 4)
-    rows = [store.intern(row_buffer(store, [content, 0])) for content in range(4)]
-    assert store.intern(row_buffer(store, [2, 0])) is rows[2]
+    # Short rows are kept whole, but for the empty one.
+    measured = RowStore(num_mask_words=2)
+    sizes = [kept_row(measured, [content, 0]).num_bytes for content in range(4)]
+    store = RowStore(num_mask_words=2, max_bytes=measured.num_bytes)
+    rows = [kept_row(store, [content, 0]) for content in range(4)]
+    assert kept_row(store, [2, 0]) is rows[2]
     assert [row.number for row in rows] == [0, 1, 2, 3]
     assert [row.is_empty for row in rows] == [True, False, False, False]
     rows[0].last_used = store.clock + 1
     store.pin(rows[1])
-    new = store.intern(row_buffer(store, [9, 9]))
+    new = kept_row(store, [9, 9])
     # Of the three unpinned rows the two oldest went; the used and the pinned one stayed.
-    assert [row.words is None for row in rows] == [False, False, True, True]
+    assert [row.content is None for row in rows] == [False, False, True, True]
     assert new.number in {rows[2].number, rows[3].number}
     assert store.num_rows == 3
-    assert store.num_bytes == 3 * row_bytes
+    assert store.num_bytes == sizes[0] + store.no_tokens.num_bytes + 2 * sizes[1]
     store.unpin(rows[1])
 
 

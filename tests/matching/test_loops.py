@@ -186,7 +186,7 @@ def test_rows_by_whole_subtrees_are_rows_token_by_token(name: str) -> None:
     for _ in range(4):
         configuration = epoch.table.start
         for _ in range(40):
-            words = epoch.row(configuration).words
+            words = epoch.row(configuration).words()
             assert words is not None
             legal = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
             expected = [token for token in range(eos) if epoch.step(configuration, token) != DEAD]

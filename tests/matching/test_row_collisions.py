@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
-from infernix.matching import rows
 from infernix.matching.rows import RowStore
-from support.row_buffers import row_buffer
+from support.made_rows import made_row
 
 
-def test_a_pinned_row_stays_when_another_has_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_digest", lambda row, places: 5)
+def test_a_pinned_row_stays_when_another_has_its_hash() -> None:
     store = RowStore(num_mask_words=1)
     contents = [[1], [2], [3]]
-    kept = [store.intern(row_buffer(store, content)) for content in contents]
+    kept = [store.intern(store.no_tokens, made_row(store, content, store.no_tokens), 5) for content in contents]
     store.pin(kept[0])
-    assert [row.words.tolist() for row in kept if row.words is not None] == [[1], [2], [3]]
+    assert [words.tolist() for row in kept if (words := row.words()) is not None] == [[1], [2], [3]]
     assert len({row.number for row in kept}) == 3
-    assert [store.intern(row_buffer(store, content)) for content in contents] == kept
+    again = [store.intern(store.no_tokens, made_row(store, content, store.no_tokens), 5) for content in contents]
+    assert again == kept

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from infernix.matching import beginnings
 from infernix.matching.atoms import ATOM_OF_ASCII
 from infernix.matching.forest import FIRST_TOKEN, LAST_TOKEN, Forest
 from infernix.matching.masks import VocabularyIndex
@@ -40,13 +41,6 @@ def texts_of(row: NDArray[np.uint32]) -> set[str]:
     return {text for token, text in enumerate(TEXTS) if row[0] >> token & 1}
 
 
-def whole_row(listed: tuple[NDArray[np.uint32], NDArray[np.int64]]) -> NDArray[np.uint32]:
-    """The row of words by their places."""
-    row = np.zeros(1, np.uint32)
-    row[listed[1]] = listed[0]
-    return row
-
-
 def atoms_in(characters: str) -> int:
     atoms = 0
     for character in characters:
@@ -65,7 +59,7 @@ def test_a_slice_and_its_others_are_the_whole_vocabulary(index: VocabularyIndex)
     # "a" and "b" are in one atom with the letters up to "f".
     part = index.slices.find(atoms_in("a"), 1 << 30)
     assert part is not None
-    taken = texts_of(part.row)
+    taken = texts_of(part.row.words)
     assert taken == {"a", "ab", "abcabcabc", "b", "c", "dd"}
     assert set().union(*texts_in(part.others)) == set(TEXTS) - taken
     assert part.suffixes is not None
@@ -74,7 +68,8 @@ def test_a_slice_and_its_others_are_the_whole_vocabulary(index: VocabularyIndex)
     assert without == set(TEXTS) - taken - behind
 
 
-def test_a_slice_by_number_of_characters(index: VocabularyIndex) -> None:
+def test_a_slice_by_number_of_characters(index: VocabularyIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beginnings, "MAX_LEFT_OUT", 0)
     part = index.slices.find_counted(atoms_in("a"))
     assert part is not None
     for num_left, taken in (
@@ -85,11 +80,12 @@ def test_a_slice_by_number_of_characters(index: VocabularyIndex) -> None:
         (9, {"a", "b", "c", "ab", "dd", "abcabcabc"}),
         (1 << 30, {"a", "b", "c", "ab", "dd", "abcabcabc"}),
     ):
-        assert texts_of(whole_row(part.tokens.row(num_left))) == taken
-    assert part.tokens.row(3) is part.tokens.row(8)
+        assert texts_of(part.tokens.up_to(num_left).row.words) == taken
+    assert part.tokens.up_to(3) is part.tokens.up_to(8)
+    assert part.way(3) is part.way(8)
     without, behind = texts_in(part.suffixes)
     assert behind == {"a1", "aé", "a."}
-    assert without == set(TEXTS) - behind - texts_of(whole_row(part.tokens.row(9)))
+    assert without == set(TEXTS) - behind - texts_of(part.tokens.up_to(9).row.words)
     assert index.slices.find_counted(atoms_in("~")) is None
 
 
@@ -99,7 +95,7 @@ def test_a_counted_loop_takes_only_what_surely_fits(index: VocabularyIndex, num_
     part = index.slices.find(atoms_in("a"), num_left)
     assert part is not None
     token = TEXTS.index("abcabcabc")
-    assert bool(part.row[0] >> token & 1) == long_ones
+    assert bool(part.row.words[0] >> token & 1) == long_ones
 
 
 def test_what_is_too_small_to_be_of_use_is_no_slice(index: VocabularyIndex) -> None:
@@ -112,4 +108,4 @@ def test_what_is_too_small_to_be_of_use_is_no_slice(index: VocabularyIndex) -> N
 def test_slices_are_worked_out_once(index: VocabularyIndex) -> None:
     first = index.slices.find(atoms_in("a"), 1 << 30)
     assert index.slices.find(atoms_in("a"), 1 << 30) is first
-    assert isinstance(first.row if first else None, np.ndarray)
+    assert first is not None

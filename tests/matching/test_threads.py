@@ -11,13 +11,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
 from infernix.matching import CompiledGrammar, GrammarCompiler, Matcher, Vocabulary
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.rows import MaskRow, RowStore
+from infernix.matching.rows import BaseRow, MadeRow, MaskRow, RowStore
 from infernix.matching.vocabulary import TokenClass
 from infernix.options import OutputConstraint
 from infernix.results import CacheAccess
@@ -183,13 +182,13 @@ def test_a_row_that_another_thread_drops_meanwhile_is_made_again(monkeypatch: py
     intern = index.rows.intern
     num_drops = 0
 
-    def dropped_at_once(row: NDArray[np.uint32]) -> MaskRow:
+    def dropped_at_once(base: BaseRow, made: MadeRow, digest: int) -> MaskRow:
         nonlocal num_drops
-        kept = intern(row)
+        kept = intern(base, made, digest)
         if num_drops < 3:
             num_drops += 1
             index.rows._drop_oldest()
-            assert kept.words is None
+            assert kept.content is None
         return kept
 
     monkeypatch.setattr(index.rows, "intern", dropped_at_once)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import numpy as np
@@ -12,14 +12,42 @@ from infernix.grammar import ir
 from infernix.matching import DEAD, CompiledGrammar
 from infernix.matching.epoch import Epoch
 from infernix.matching.masks import VocabularyIndex
+from infernix.matching.row_buffer import RowBuffer
+from infernix.matching.row_digest import digest_row
+from infernix.matching.row_making import DESCRIPTION, DIGEST, NO_KIND
+from infernix.matching.rows import MaskRow
+from infernix.matching.ways import Way
 
 
 def plain_epoch(grammar: ir.Grammar, index: VocabularyIndex, monkeypatch: pytest.MonkeyPatch) -> Epoch:
     """A grammar's configurations, whose rows are found in no other way than by walks."""
     epoch = CompiledGrammar(grammar, index).epoch
-    for shortcut in ("_take_slice", "_take_entered_loop", "_take_beginnings"):
-        monkeypatch.setattr(epoch, shortcut, lambda *_, **__: False)
+    monkeypatch.setattr(epoch, "_ways", lambda _: iter([(index.whole_way, NO_KIND)]))
     return epoch
+
+
+def description_of(epoch: Epoch, configuration: int) -> list[int]:
+    """What the row of a configuration depends on: see `row_kinds.describe`."""
+    buffer = RowBuffer(epoch._index.rows.num_mask_words, 0)
+    ((columns, _),) = epoch.table.make_rows(epoch._plans or epoch._begin_plans(), buffer, configuration)
+    return columns[DESCRIPTION : DESCRIPTION + 8]
+
+
+def note_kinds(epoch: Epoch, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The kinds of the ways by which rows are made from now on, one after the other."""
+    kinds: list[int] = []
+    intern = epoch._intern
+
+    def noted_intern(way: Way, buffer: RowBuffer, columns: Sequence[int]) -> MaskRow:
+        kinds.append(way.kind)
+        row = intern(way, buffer, columns)
+        words = row.words()
+        assert words is not None
+        assert digest_row(words.view(np.uint32)) == columns[DIGEST]
+        return row
+
+    monkeypatch.setattr(epoch, "_intern", noted_intern)
+    return kinds
 
 
 def check_rows_along_walks(
@@ -34,7 +62,7 @@ def check_rows_along_walks(
     for _ in range(num_walks):
         places = [epoch.table.start, plain.table.start]
         for _ in range(12):
-            found, wanted = epoch.row(places[0]).words, plain.row(places[1]).words
+            found, wanted = epoch.row(places[0]).words(), plain.row(places[1]).words()
             assert found is not None
             assert wanted is not None
             assert found.tolist() == wanted.tolist()

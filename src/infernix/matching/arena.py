@@ -37,7 +37,7 @@ LOOP_STARTS = 30  # set by set: an ASCII byte of it or NO_BYTE; by byte class, w
 # Tables that grow.
 NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
 CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, clamped form,
-# run set, characters left in it
+# run set, characters left in it, whether its mask row was made
 ITEMS = 12  # state, frame
 FRAMES = 13  # first pair, number of pairs, first frame and size of the unit, hash, unit's hash, stamp, clamped form
 PAIRS = 14  # return state (num_states + loop for a loop), parent frame, count
@@ -69,7 +69,8 @@ MAX_TOKEN_BYTES = 102  # longest token, as far as masks can look ahead
 ROOT_RULE = 103
 CONTROL_LENGTH = 104
 
-CONFIGURATION_WIDTH = 9
+CONFIGURATION_WIDTH = 10
+HAS_ROW = 9  # column of CONFIGURATIONS
 FRAME_WIDTH = 8
 PROVISIONAL_WIDTH = 7
 LINK_WIDTH = 5

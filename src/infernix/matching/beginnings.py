@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 
 from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
 from infernix.matching.forest import FIRST_CHILD, LAST_CHILD, Forest
-from infernix.matching.row_buffer import MAX_LISTED_WORDS
-from infernix.matching.rows import packed_row
+from infernix.matching.rows import BaseRow, packed_row
 from infernix.matching.trie import TokenTrie
+from infernix.matching.ways import TokensUpTo, Way
 
 MAX_BEGINNINGS = 1 << 12
+# More tokens than these are not left out one by one.
+MAX_LEFT_OUT = 128
+# The numbers of characters that tokens are taken up to where it matters how long they are, the largest first.
+CHARACTER_STEPS = (1 << 30, 32, 8)
 
 
 class TokensByLength:
@@ -26,53 +30,59 @@ class TokensByLength:
         """chosen: bool by entry."""
         entries = np.flatnonzero(chosen)
         entries = entries[np.argsort(trie.num_characters[entries], kind="stable")]
-        self._token_ids = trie.token_ids[entries]
-        self._num_characters = trie.num_characters[entries]
+        num_characters = trie.num_characters[entries]
+        self._by_length = trie.token_ids[entries]
         self._num_tokens = num_tokens
-        self.max_characters = int(self._num_characters.max(initial=0))
-        self._rows: dict[int, tuple[NDArray[np.uint32], NDArray[np.int64]]] = {}
+        self.max_characters = int(num_characters.max(initial=0))
+        counts = np.bincount(num_characters, minlength=self.max_characters + 1)
+        self._num_by_length: NDArray[np.int64] = np.cumsum(counts, dtype=np.int64)
+        self._kept: dict[int, TokensUpTo] = {}
 
-    def row(self, num_left: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """The mask row of those that have up to `num_left` characters, uint32 [num_mask_words], and an empty array.
-
-        Where few of its words are not zero, these alone, and their places, int64.
-        """
+    def up_to(self, num_left: int) -> TokensUpTo:
+        """Those with up to `num_left` characters; or with more, where few of these are too long, to be left out."""
         num_left = min(num_left, self.max_characters)
-        row = self._rows.get(num_left)
-        if row is None:
-            # The longest that there is up to this length decides.
-            num_taken = int(np.searchsorted(self._num_characters, num_left, side="right"))
-            longest = int(self._num_characters[num_taken - 1]) if num_taken else 0
-            row = self._rows.get(longest)
-            if row is None:
-                row = self._rows[longest] = self._make_row(num_taken)
-            self._rows[num_left] = row
-        return row
-
-    def _make_row(self, num_taken: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        legal = np.zeros(self._num_tokens, np.bool_)
-        legal[self._token_ids[:num_taken]] = True
-        words = packed_row(legal)
-        places = np.flatnonzero(words)
-        return (words[places], places) if len(places) <= MAX_LISTED_WORDS else (words, places[:0].copy())
+        longest = next((step for step in reversed(CHARACTER_STEPS) if step >= num_left), num_left)
+        longest = min(longest, self.max_characters)
+        if self._num_by_length[longest] - self._num_by_length[num_left] > MAX_LEFT_OUT:
+            longest = num_left
+        # The longest that there is up to this length.
+        longest = int(np.searchsorted(self._num_by_length, self._num_by_length[longest]))
+        tokens = self._kept.get(longest)
+        if tokens is None:
+            legal = np.zeros(self._num_tokens, np.bool_)
+            legal[self._by_length[: self._num_by_length[longest]]] = True
+            row = BaseRow(packed_row(legal))
+            tokens = self._kept[longest] = TokensUpTo(row, longest, self._by_length, self._num_by_length)
+        return tokens
 
     @property
     def num_bytes(self) -> int:
         """Memory of the arrays and of all rows that there can be."""
-        num_rows = 1 + len(np.unique(self._num_characters))
-        row_bytes = (self._num_tokens + 31) // 32 * 4 + 8 * MAX_LISTED_WORDS
-        return self._token_ids.nbytes + self._num_characters.nbytes + num_rows * row_bytes
+        row_bytes = (self._num_tokens + 31) // 32 * 4
+        num_rows = 1 + np.count_nonzero(np.diff(self._num_by_length))
+        return self._by_length.nbytes + self._num_by_length.nbytes + int(num_rows) * row_bytes
 
 
 class Beginnings:
     """The tokens made of a small set, by length, and where the others go on behind characters of the set.
 
-    parts: int64 [num_parts, 3], nodes of the forest of all tokens, as `row_filling` takes them.
+    parts: int64 [num_parts, 3], nodes of `forest`, that of all tokens, as `row_filling` takes them.
     """
 
-    def __init__(self, tokens: TokensByLength, parts: NDArray[np.int64]) -> None:
+    def __init__(self, tokens: TokensByLength, forest: Forest, parts: NDArray[np.int64]) -> None:
         self.tokens = tokens
         self.parts = parts
+        self._forest = forest
+        self._ways: dict[tuple[int, int], Way] = {}
+
+    def way(self, kind: int, num_left: int) -> Way:
+        """To the row of a configuration that has room for num_left characters of the set; kind: RUN or ENDLESS_LOOP."""
+        tokens = self.tokens.up_to(num_left)
+        key = kind, tokens.max_characters
+        way = self._ways.get(key)
+        if way is None:
+            way = self._ways[key] = Way(self._forest, self.parts, tokens.row, kind, tokens=tokens)
+        return way
 
     @property
     def num_bytes(self) -> int:
@@ -103,7 +113,7 @@ def find_beginnings(trie: TokenTrie, forest: Forest, atoms: int, num_tokens: int
         if len(pending) > MAX_BEGINNINGS:
             return None
     tokens = TokensByLength(trie, trie.token_atoms & ~np.int64(atoms) == 0, num_tokens)
-    return Beginnings(tokens, np.array(parts, np.int64).reshape(-1, 3))
+    return Beginnings(tokens, forest, np.array(parts, np.int64).reshape(-1, 3))
 
 
 def _bytes_of(atoms: int) -> NDArray[np.bool_]:

@@ -11,32 +11,23 @@ from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.matching import arena
 from infernix.matching.arena import new_arena
-from infernix.matching.entries import Entry
 from infernix.matching.far_states import stand_ins
-from infernix.matching.forest import Forest
 from infernix.matching.interning import initialize, rebuild_slots
 from infernix.matching.loops import loop_tables
 from infernix.matching.network import Network, build_network
+from infernix.matching.plans import NO_WAY, Plans
 from infernix.matching.row_buffer import RowBuffer
-from infernix.matching.row_filling import (
-    ENDLESS_LOOP,
-    LOOP_ENTERED,
-    PROBES,
-    SOMETHING_ELSE,
-    describe_row,
-    fill_text_bits,
-)
+from infernix.matching.row_making import MADE, NOT_OF_KIND, STATUS, WAY, make_rows
+from infernix.matching.rows import NO_WORDS, ListedWords
 from infernix.matching.stepping import advance, collect_token_sets
 from infernix.matching.transplant import transplant
-from infernix.matching.vocabulary_walk import DONE
+from infernix.matching.ways import Way
 
 DEAD = arena.DEAD
 STOPPED = arena.STOPPED
 
 _NO_BYTES = np.zeros(0, np.uint8)
-_PROBES = np.repeat(np.frombuffer(PROBES, np.uint8), 2)
-_NO_WORDS = np.zeros(0, np.uint32)
-_NO_PLACES = np.zeros(0, np.int64)
+_NO_DRAFTS = np.zeros(0, np.int64)
 _NO_TERMINALS = np.zeros((0, 0), np.uint8)
 
 _LIMIT_MESSAGES = {
@@ -69,8 +60,6 @@ class ConfigurationTable:
         # Memory of all tables; asked for at every unknown step and row.
         self.num_bytes = arena.num_used_bytes(self._control)
         self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
-        # What a walk goes down by: grows with the longest token.
-        self._path = np.empty((0, 4), np.int32)
         initialize(self._arena, self._control)
         self._control[arena.ROOT_RULE] = network.root_rule
         self.start: int = self.step_bytes(arena.NOT_STARTED, _NO_BYTES, 0, 0)
@@ -119,13 +108,6 @@ class ConfigurationTable:
         """The bytes that can follow, ascending."""
         return [byte for byte in range(256) if self.step_byte(configuration, byte) != DEAD]
 
-    def describe_row(self, configuration: int) -> tuple[int, int, int, int, int, int, int, int]:
-        """What the mask row depends on; see the kernel. The first figure stands for all with the same mask."""
-        with self._lock:
-            while (found := describe_row(self._arena, self._control, configuration))[0] == STOPPED:
-                self._make_room()
-            return found
-
     def loop_sets(self) -> list[tuple[int, bool]]:
         """All sets of atoms, as bits, that some configuration may go round on, and whether a loop counts them."""
         sets = self._fixed_table(arena.LOOP_SETS).view(np.int64)
@@ -137,86 +119,57 @@ class ConfigurationTable:
         begin = int(self._control[table])
         return self._arena[begin : begin + int(self._control[arena.CAPACITY + table] * arena.ROW_WIDTHS[table])].copy()
 
-    def fill_text_bits(
+    def make_rows(
         self,
-        forest: Forest,
-        parts: NDArray[np.int64],
+        plans: Plans,
+        buffer: RowBuffer,
         configuration: int,
-        row: RowBuffer,
-        base: tuple[NDArray[np.uint32], NDArray[np.int64]] = (_NO_WORDS, _NO_PLACES),
-        kind: int = SOMETHING_ELSE,
-        max_characters: int = 0,
-        reach: int = 0,
-    ) -> bool:
-        """Writes to `row` the bits of `base` and of every token in `parts` that can follow.
+        drafts: NDArray[np.int64] = _NO_DRAFTS,
+        way: Way | None = None,
+        loops: tuple[int, int] = (DEAD, DEAD),
+        added: ListedWords = NO_WORDS,
+    ) -> list[tuple[list[int], Way | None]]:
+        """Makes the row of a configuration, and those along drafts as far as that goes, in a buffer.
 
-        base: a row, and where its words are that are not zero, or nothing. `kind` says what the parts and `base` are,
-        as in the kernel. False where the row is wrong.
+        Returns by position what was found out, as `row_making` has it, and the way that was taken.
+        drafts: int64, fewer than MAX_MADE_ROWS. way: that to the first row; by default what was chosen for its kind.
+        loops: where characters of an entry's set lead, and where they lead behind a space, or DEAD.
+        added: words to be set in the first row, whatever the way.
         """
-        numbers = (configuration, kind, max_characters, reach, DEAD, DEAD)
-        return self._fill(forest, forest, parts, numbers, (*base, _NO_WORDS), row)
-
-    def fill_entered(
-        self, forest: Forest, entry: Entry, configuration: int, loop: int, spaced_loop: int, row: RowBuffer
-    ) -> bool:
-        """Writes to `row` the bits of every token that can follow.
-
-        forest: that of all tokens. loop, spaced_loop: where characters of the entry's set lead, and where they lead
-        behind a space, or DEAD. False where the row is wrong.
-        """
-        numbers = (configuration, LOOP_ENTERED, 0, 0, loop, spaced_loop)
-        base = _NO_WORDS if loop == DEAD else entry.rows[0]
-        spaced_base = _NO_WORDS if spaced_loop == DEAD else entry.rows[1]
-        return self._fill(forest, entry.suffixes, entry.parts, numbers, (base, _NO_PLACES, spaced_base), row)
-
-    def _fill(
-        self,
-        forest: Forest,
-        suffixes: Forest,
-        parts: NDArray[np.int64],
-        numbers: tuple[int, int, int, int, int, int],
-        bases: tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]],
-        row: RowBuffer,
-    ) -> bool:
-        # A token's last byte has nothing below it.
-        max_depth = max(forest.max_token_bytes, suffixes.max_token_bytes)
+        first = 0
         with self._lock:
-            if len(self._path) < max_depth:
-                self._path = np.empty((max_depth, 4), np.int32)
+            number = NO_WAY if way is None else plans.number_of(way)
+            buffer.give_depth(plans.max_depth)
+            numbers = (configuration, number, *loops)
             while (
-                status := fill_text_bits(
-                    self._arena,
-                    self._control,
-                    forest.node_bytes,
-                    forest.nodes,
-                    forest.token_ids,
-                    suffixes.node_bytes,
-                    suffixes.nodes,
-                    suffixes.token_ids,
-                    parts,
-                    self._path,
-                    *numbers,
-                    *bases,
-                    row.words,
-                    row.places,
+                count := make_rows(
+                    self._arena, self._control, plans.numbers, buffer.numbers, drafts, first, *numbers, *added
                 )
-            ) == STOPPED:
-                self._make_room()
-        return bool(status == DONE)
+            ) < 0:
+                first = -1 - count
+                try:
+                    self._make_room()
+                except ConstraintTooLarge:
+                    if first == 0 and buffer.found[0, STATUS] == STOPPED:
+                        raise
+                    # Whoever gets as far as this position will hear of it.
+                    count = first + int(buffer.found[first, STATUS] != STOPPED)
+                    break
+            # Within the lock: another thread's ways may take these numbers.
+            return [
+                (columns, plans.way(columns[WAY]) if columns[STATUS] in (MADE, NOT_OF_KIND) else None)
+                for columns in buffer.found[:count].tolist()
+            ]
 
-    def find_loop(self, configuration: int, probes: int) -> tuple[int, int, int]:
-        """An endless loop that characters lead into, its atoms, as bits, and the probe that found it, as a bit.
+    def choose_way(self, plans: Plans, kind_of_row: int, way: Way | None) -> None:
+        """Takes a way for all rows of a kind, or none where the loops that are entered decide."""
+        with self._lock:
+            plans.choose(kind_of_row, way)
 
-        probes: bit by bit, which of PROBES to try; the first that can follow counts. DEAD and zeros where there is no
-        such loop.
-        """
-        for number in range(len(PROBES)):
-            if probes >> number & 1:
-                loop = self.step_bytes(configuration, _PROBES, 2 * number, 2 * number + 2)
-                if loop != DEAD:
-                    _, _, atoms, _, kind, *_ = self.describe_row(loop)
-                    return (loop, atoms, 1 << number) if kind == ENDLESS_LOOP else (DEAD, 0, 0)
-        return DEAD, 0, 0
+    def forget_ways(self, plans: Plans) -> None:
+        """Lets go of all ways."""
+        with self._lock:
+            plans.forget()
 
     def open_token_sets(self, configuration: int) -> list[int]:
         """Indexes of the token sets that can follow."""

@@ -8,48 +8,59 @@ made ready for tokens that go on with the characters behind one space.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
 from infernix.matching.forest import FIRST_CHILD, LAST_CHILD, Forest
-from infernix.matching.row_filling import (
+from infernix.matching.loop_entering import (
     BEHIND_LOOP,
     BEHIND_SPACE,
     BEHIND_SPACED_LOOP,
     ENTERS_LOOP,
     ENTERS_SPACED_LOOP,
     FROM_HERE,
-    PROBES,
     SPACE,
     SUFFIXES_FROM_HERE,
 )
-from infernix.matching.rows import packed_row
+from infernix.matching.row_kinds import LOOP_ENTERED, PROBES, SPACE_ATOM
+from infernix.matching.rows import BaseRow, packed_row
 from infernix.matching.trie import TokenTrie
+from infernix.matching.ways import Way
 
-SPACE_ATOM = 1 << int(ATOM_OF_ASCII[ord(" ")])
 # A loop on none of these is not found by the probes.
 PROBE_ATOMS = int(np.bitwise_or.reduce(np.int64(1) << ATOM_OF_ASCII[list(PROBES)]))
 
 
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """rows: uint32, the mask rows of the tokens made of the set, and of those that begin with a space before.
+    """What masks need where a loop on a set is entered.
 
-    suffixes: what is left of the others that begin so. parts: int64 [num_parts, 3], first node, node after the last
-    one, and what they are, as `row_filling` takes them.
+    rows: the mask rows of the tokens made of the set, of those that begin with a space before, and of both. suffixes:
+    what is left of the others that begin so. parts: int64 [num_parts, 3], first node of `forest`, that of all tokens,
+    node after the last one, and what they are, as `loop_entering` takes them.
     """
 
-    rows: tuple[NDArray[np.uint32], NDArray[np.uint32]]
-    suffixes: Forest
-    parts: NDArray[np.int64]
+    def __init__(
+        self,
+        whole: NDArray[np.uint32],
+        spaced: NDArray[np.uint32],
+        forest: Forest,
+        suffixes: Forest,
+        parts: NDArray[np.int64],
+    ) -> None:
+        self.rows = BaseRow(whole), BaseRow(spaced), BaseRow(whole | spaced)
+        self.suffixes = suffixes
+        self.parts = parts
+        self._ways = tuple(Way(forest, parts, row, LOOP_ENTERED, suffixes=suffixes) for row in self.rows)
+
+    def way(self, is_entered: bool, is_entered_behind_space: bool) -> Way:
+        """To the row of a configuration that characters of the set lead into the loop, or a space and such."""
+        return self._ways[is_entered + 2 * is_entered_behind_space - 1]
 
     @property
     def num_bytes(self) -> int:
         """Memory of all arrays."""
-        return sum(row.nbytes for row in self.rows) + self.suffixes.num_bytes + self.parts.nbytes
+        return sum(row.num_bytes for row in self.rows) + self.suffixes.num_bytes + self.parts.nbytes
 
 
 def can_be_entered(atoms: int) -> bool:
@@ -86,7 +97,7 @@ def find_entry(trie: TokenTrie, forest: Forest, atoms: int, num_tokens: int, min
             children = int(forest.nodes[node, FIRST_CHILD]), int(forest.nodes[node, LAST_CHILD])
             parts += _ranges(forest, *children, begins_set, ENTERS_SPACED_LOOP)
             parts += _ranges(forest, *children, ~begins_set, BEHIND_SPACE)
-    return Entry((rows[0], rows[1]), suffixes, np.array(parts, np.int64).reshape(-1, 3))
+    return Entry(rows[0], rows[1], forest, suffixes, np.array(parts, np.int64).reshape(-1, 3))
 
 
 def entry_of_slice(row: NDArray[np.uint32], suffixes: Forest, forest: Forest, atoms: int) -> Entry:
@@ -97,7 +108,7 @@ def entry_of_slice(row: NDArray[np.uint32], suffixes: Forest, forest: Forest, at
     begins_set[0xC2:0xF5] = atoms >> NUM_ASCII_ATOMS != 0
     parts = [(*group, kind) for group, kind in zip(_groups(suffixes), (SUFFIXES_FROM_HERE, BEHIND_LOOP), strict=False)]
     parts += _ranges(forest, 0, int(forest.root_begins[-1]), begins_set, ENTERS_LOOP)
-    return Entry((row, np.zeros_like(row)), suffixes, np.array(parts, np.int64).reshape(-1, 3))
+    return Entry(row, np.zeros_like(row), forest, suffixes, np.array(parts, np.int64).reshape(-1, 3))
 
 
 def _groups(suffixes: Forest) -> list[tuple[int, int]]:

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.arena import NO_LIMIT
 from infernix.matching.configurations import DEAD, ConfigurationTable
-from infernix.matching.entries import PROBE_ATOMS, SPACE_ATOM, can_be_entered
+from infernix.matching.entries import PROBE_ATOMS, can_be_entered
 from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.network import Network
-from infernix.matching.row_buffer import RowBuffer
-from infernix.matching.row_filling import (
-    COUNTED_LOOP,
-    ENDLESS_LOOP,
-    MIN_RUN_LEFT,
-    RUN,
-    SPACE_BYTE,
-    SPACE_FOLLOWS,
+from infernix.matching.plans import Plans
+from infernix.matching.row_buffer import MAX_MADE_ROWS, RowBuffer
+from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, MIN_RUN_LEFT, RUN
+from infernix.matching.row_making import (
+    BEGIN,
+    CLAMPED,
+    CONFIGURATION,
+    DESCRIPTION,
+    DIGEST,
+    ENDED,
+    ENTRY_ATOMS,
+    KIND_OF_COUNT,
+    KIND_OF_ENTRY,
+    KIND_OF_ROW,
+    KNOWN,
+    LOOP,
+    MADE,
+    NO_KIND,
+    NOT_ASKED,
+    NUM_CHANGED,
+    SPACED_LOOP,
+    STATUS,
+    UNDECIDED,
 )
-from infernix.matching.rows import MaskRow
+from infernix.matching.rows import NO_WORDS, ListedWords, MaskRow, copy_row, listed_words
+from infernix.matching.ways import Way
 
 # Remembered token steps are dropped as a whole beyond this figure, and worked out again when they are needed.
 MAX_REMEMBERED_STEPS = 1 << 18
 # A rough figure for one entry of a dictionary from integers to small objects.
 _ENTRY_BYTES = 100
-
-_NO_PLACES = np.zeros(0, np.int64)
 
 
 class Epoch:
@@ -43,7 +59,6 @@ class Epoch:
         self.limit_bytes = limit_bytes
         # All sets of atoms that a loop goes round on, as bits, and whether it is counted.
         self.loop_sets = self.table.loop_sets()
-        self._has_words = any(can_be_entered(atoms) and atoms & PROBE_ATOMS for atoms, _ in self.loop_sets)
         self._index = index
         self._store = index.rows
         self._terminals = terminals
@@ -55,6 +70,7 @@ class Epoch:
         self._steps: dict[int, int] = {}
         self._may_end: dict[int, bool] = {}
         self._rows: dict[int, MaskRow] = {}
+        self._plans: Plans | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -105,127 +121,154 @@ class Epoch:
             return DEAD
         return self.table.step_token(configuration, self._text_bytes, begin, end, token, self._terminals.membership)
 
-    def copy_row(self, configuration: int, target: NDArray[np.int32]) -> bool:
+    def copy_row(
+        self, configuration: int, target: NDArray[np.int32], drafts: Sequence[int] = (), position: int = 0
+    ) -> bool:
         """Copies the mask row to `target`, int32 [num_mask_words]; whether any token is legal.
 
+        drafts[position:] are tokens that are going to be followed from here: their rows are made at the same go.
         ValueError for another length.
         """
         row = self._rows.get(configuration)
         # Another thread's rows may push this one out of the store between finding and copying it.
-        while row is None or (words := row.words) is None:
-            row = self.row(configuration)
-        sparse = row.sparse
-        if sparse is None:
-            target[:] = words
-        elif len(target) != len(words):
-            raise ValueError(f"a mask row has {len(words)} words, not {len(target)}")
-        else:
-            target.fill(0)
-            target[sparse[0]] = sparse[1]
+        while row is None or (content := row.content) is None:
+            row = self.row(configuration, drafts, position)
+        if len(target) != row.num_mask_words:
+            raise ValueError(f"a mask row has {row.num_mask_words} words, not {len(target)}")
+        copy_row(content, target)
         row.last_used = self._store.clock
         return not row.is_empty
 
-    def row(self, configuration: int) -> MaskRow:
-        """The mask row, kept in the vocabulary's store until that needs the room."""
+    def row(self, configuration: int, drafts: Sequence[int] = (), position: int = 0) -> MaskRow:
+        """The mask row, kept in the vocabulary's store until that needs the room; see `copy_row`."""
         row = self._rows.get(configuration)
-        if row is None or row.words is None:
-            clamped, *description = self.table.describe_row(configuration)
-            row = self._rows.get(clamped)
-            if row is None or row.words is None:
-                row = self._rows[clamped] = self._store.intern(self._work_out_row(clamped, *description))
-            self._rows[configuration] = row
+        if row is None or row.content is None:
+            row = self._make_rows(configuration, drafts[position : position + MAX_MADE_ROWS - 1])
             self._check_size()
         row.last_used = self._store.clock
         return row
 
-    def _work_out_row(
-        self,
-        configuration: int,
-        may_end: int,
-        atoms: int,
-        num_left: int,
-        kind: int,
-        run_atoms: int,
-        run_left: int,
-        follow: int,
-    ) -> RowBuffer:
-        row = self._store.new_row()
-        if not (
-            self._take_slice(row, configuration, atoms, num_left, kind)
-            or self._take_entered_loop(row, configuration, follow, is_spaced=_is_spaced(atoms, kind, run_left))
-            or self._take_beginnings(row, configuration, atoms, kind, run_atoms, run_left)
-        ):
-            part = self._index.slices.find(atoms, num_left)
-            if part is None:
-                forest = self._index.forest
-                self.table.fill_text_bits(forest, forest.whole, configuration, row)
-            else:
-                others = part.others
-                self.table.fill_text_bits(others, others.whole, configuration, row, (part.row, _NO_PLACES))
-        for token_set in self.table.open_token_sets(configuration):
-            row.add_row(self._terminals.rows[token_set])
-        if may_end:
-            for place, bits in self._index.eos_words:
-                row.add(place, bits)
+    def _make_rows(self, configuration: int, drafts: Sequence[int]) -> MaskRow:
+        """Makes the row, and those along the drafts as far as that goes at one go."""
+        plans = self._plans or self._begin_plans()
+        if self._has_terminals:
+            # Tokens lead on by more than their text then.
+            drafts = ()
+        buffer = self._store.take_buffer()
+        found = self.table.make_rows(plans, buffer, configuration, np.array(drafts, np.int64))
+        first = None
+        before = configuration
+        for number, (columns, way) in enumerate(found):
+            status, current, clamped = columns[STATUS], columns[CONFIGURATION], columns[CLAMPED]
+            if status == ENDED:
+                break
+            if number > 0:
+                self._steps[before * self._num_tokens + drafts[number - 1]] = current
+            before = current
+            row = self._rows.get(clamped)
+            if status == MADE and way is not None:
+                row = self._intern(way, buffer, columns)
+            elif status != KNOWN or (number == 0 and (row is None or row.content is None)):
+                row = self._decide(plans, columns, way)
+            if row is not None:
+                self._rows[clamped] = self._rows[current] = row
+            first = first or row
+        self._store.give_back(buffer)
+        assert first is not None
+        return first
+
+    def _begin_plans(self) -> Plans:
+        index = self._index
+        remembers = not self._has_terminals and any(is_counted for _, is_counted in self.loop_sets)
+        has_words = any(can_be_entered(atoms) and atoms & PROBE_ATOMS for atoms, _ in self.loop_sets)
+        plans = self._plans = Plans(
+            index.text_bytes,
+            index.begins_of_texts,
+            index.eos_words,
+            alike_from=index.alike_from,
+            has_words=has_words,
+            remembers_others=remembers,
+        )
+        index.slices.add_user(self)
+        return plans
+
+    def forget_slices(self) -> None:
+        """Lets go of what was made of slices, as when the vocabulary's store drops some."""
+        if self._plans is not None:
+            self.table.forget_ways(self._plans)
+
+    def _intern(self, way: Way, buffer: RowBuffer, columns: list[int]) -> MaskRow:
+        made = buffer.made_row(columns[NUM_CHANGED], columns[BEGIN])
+        return self._store.intern(way.base, made, columns[DIGEST])
+
+    def _decide(self, plans: Plans, columns: list[int], failed: Way | None) -> MaskRow:
+        """Makes a row by the first way that is one to it, except for the one that was taken already.
+
+        columns: what the kernel found out about it. The first way is taken for all rows of its kind from now on.
+        """
+        clamped = columns[CLAMPED]
+        added = self._terminal_words(clamped) if self._has_terminals else NO_WORDS
+        num_put_off = self._index.slices.num_put_off
+        is_open = columns[STATUS] == UNDECIDED and not self._has_terminals
+        for way, kind_of_row in self._ways(columns):
+            if is_open and kind_of_row != NO_KIND and self._index.slices.num_put_off == num_put_off:
+                self.table.choose_way(plans, kind_of_row, way)
+                if way is None:
+                    return self._make_rows(clamped, ())
+            is_open = False
+            row = None if way is None or way is failed else self._by_way(plans, way, columns, added)
+            if row is not None:
+                return row
+        raise AssertionError("the last way is one to every row")
+
+    def _by_way(self, plans: Plans, way: Way, columns: list[int], added: ListedWords) -> MaskRow | None:
+        """The row, or None where the configuration is not of the way's kind."""
+        buffer = self._store.take_buffer()
+        loops = (columns[LOOP], columns[SPACED_LOOP])
+        ((made, _),) = self.table.make_rows(plans, buffer, columns[CLAMPED], way=way, loops=loops, added=added)
+        row = self._intern(way, buffer, made) if made[STATUS] == MADE else None
+        self._store.give_back(buffer)
         return row
 
-    def _take_slice(self, row: RowBuffer, configuration: int, atoms: int, num_left: int, kind: int) -> bool:
-        """Writes the row of a configuration in which nothing goes on but a loop; False where that is not so."""
-        fill = self.table.fill_text_bits
-        if kind == ENDLESS_LOOP:
-            part = self._index.slices.find(atoms, NO_LIMIT)
-            if part is not None and part.suffixes is not None:
-                base = (part.row, _NO_PLACES)
-                return fill(part.suffixes, part.suffixes.by_group, configuration, row, base, kind)
-        elif kind == COUNTED_LOOP:
-            counted = self._index.slices.find_counted(atoms)
-            if counted is not None:
-                suffixes, tokens = counted.suffixes, counted.tokens
-                base, longest, reach = tokens.row(num_left), tokens.max_characters, counted.max_other_bytes
-                return fill(suffixes, suffixes.by_group, configuration, row, base, kind, longest, reach)
-        return False
+    def _terminal_words(self, configuration: int) -> ListedWords:
+        """The words of the row of the tokens that token terminals take, and their places."""
+        row = np.zeros_like(self._index.eos_row)
+        for token_set in self.table.open_token_sets(configuration):
+            row |= self._terminals.rows[token_set]
+        return listed_words(row)
 
-    def _take_entered_loop(self, row: RowBuffer, configuration: int, follow: int, is_spaced: bool) -> bool:
-        """Writes the row of a configuration that enters a loop, mostly; False where it does not."""
-        if not follow or (follow == SPACE_FOLLOWS and is_spaced):
-            return False
-        table = self.table
-        loop, atoms, probe = table.find_loop(configuration, follow)
-        spaced_loop = DEAD
-        if self._has_words and follow & SPACE_FOLLOWS and (loop == DEAD or can_be_entered(atoms)):
-            behind_space = table.step_byte(configuration, SPACE_BYTE)
-            probes = probe or table.describe_row(behind_space)[-1]
-            spaced_loop, spaced_atoms, _ = table.find_loop(behind_space, probes)
-            if loop == DEAD:
-                atoms = spaced_atoms if can_be_entered(spaced_atoms) else 0
-            elif spaced_atoms != atoms:
-                spaced_loop = DEAD
-        entry = self._index.slices.find_entry(atoms)
-        if entry is None:
-            return False
-        return table.fill_entered(self._index.forest, entry, configuration, loop, spaced_loop, row)
+    def _ways(self, columns: list[int]) -> Iterator[tuple[Way | None, int]]:
+        """Ways to a row, the shortest first, as far as they may be; and to which kind of rows each is the first one.
 
-    def _take_beginnings(
-        self, row: RowBuffer, configuration: int, atoms: int, kind: int, run_atoms: int, run_left: int
-    ) -> bool:
-        """Writes the row of a configuration in which a loop or run on few characters goes on; False otherwise.
-
-        False as well where such characters lead elsewhere, too.
+        None where the kernel would have to look for loops that are entered.
         """
+        _, _, atoms, num_left, kind, run_atoms, run_left, _ = columns[DESCRIPTION : DESCRIPTION + 8]
+        kind_of_row = columns[KIND_OF_ROW]
+        slices = self._index.slices
+        if kind == COUNTED_LOOP:
+            counted = slices.find_counted(atoms)
+            if counted is not None:
+                yield counted.way(num_left), columns[KIND_OF_COUNT]
+        elif kind == ENDLESS_LOOP:
+            part = slices.find(atoms, NO_LIMIT)
+            if part is not None and part.way_past_loop is not None:
+                yield part.way_past_loop, kind_of_row
+        if columns[ENTRY_ATOMS] > 0:
+            entry = slices.find_entry(columns[ENTRY_ATOMS])
+            if entry is not None:
+                yield entry.way(columns[LOOP] != DEAD, columns[SPACED_LOOP] != DEAD), columns[KIND_OF_ENTRY]
+            kind_of_row = NO_KIND
+        elif columns[ENTRY_ATOMS] == NOT_ASKED and kind_of_row & 1:
+            yield None, kind_of_row
+            kind_of_row = NO_KIND
+        # On few characters, such as white space.
         if kind == ENDLESS_LOOP:
-            num_left = NO_LIMIT
+            beginnings = slices.find_beginnings(atoms)
+            if beginnings is not None:
+                yield beginnings.way(ENDLESS_LOOP, NO_LIMIT), kind_of_row
         elif run_left >= MIN_RUN_LEFT:
-            kind, atoms, num_left = RUN, run_atoms, run_left
-        else:
-            return False
-        found = self._index.slices.find_beginnings(atoms)
-        if found is None:
-            return False
-        return self.table.fill_text_bits(
-            self._index.forest, found.parts, configuration, row, found.tokens.row(num_left), kind
-        )
-
-
-def _is_spaced(atoms: int, kind: int, run_left: int) -> bool:
-    """Whether spaces only go on with a loop or a run, so that behind one nothing can begin that cannot here."""
-    return run_left > 0 or (kind == ENDLESS_LOOP and atoms & SPACE_ATOM != 0)
+            beginnings = slices.find_beginnings(run_atoms)
+            if beginnings is not None:
+                yield beginnings.way(RUN, run_left), kind_of_row
+        part = slices.find(atoms, num_left)
+        yield self._index.whole_way if part is None else part.way, kind_of_row

@@ -17,6 +17,7 @@ from infernix.matching.arena import (
     FRAME_WIDTH,
     FRAMES,
     FULL,
+    HAS_ROW,
     ITEMS,
     KEPT,
     LIMIT,
@@ -122,6 +123,7 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
     A[row + 2] = C[MAY_END]
     A[row + 3] = hash_value
     A[row + 6] = UNKNOWN
+    A[row + HAS_ROW] = 0
     _set_loop(A, C, configuration)
     _set_dead_classes(A, C, configuration)
     C[COUNT + CONFIGURATIONS] = configuration + 1
@@ -190,6 +192,15 @@ def _set_dead_classes(A: Arena, C: Control, configuration: int) -> None:
             value = DEAD if A[targets + byte_class] == NO_TARGET else UNKNOWN
             if value == UNKNOWN or item_row == first_item:
                 A[cells + byte_class] = value
+
+
+@inner
+def knows_dead_classes(A: Arena, C: Control, configuration: int) -> bool:
+    """Whether every byte leads somewhere that is not noted to lead nowhere, whether or not it is known where.
+
+    All states of a network lead to the end of their rule, so a step that some item has is never a dead end.
+    """
+    return bool(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 1] <= MAX_EXAMINED_ITEMS)
 
 
 @inner

@@ -173,3 +173,40 @@ def is_next_iteration(A: Arena, C: Control, item: int, following: int) -> bool:
         and A[pair + 1] == A[later + 1]
         and A[pair + 2] + 1 == A[later + 2]
     )
+
+
+@inner
+def differ_in_far_count(A: Arena, C: Control, left: int, right: int, reach: int) -> bool:
+    """Whether two configurations differ in nothing but the count of one loop that both go round on.
+
+    Both are past its minimum, and further from its maximum than `reach` characters lead.
+    """
+    left_row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * left
+    right_row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * right
+    loop_set = int(A[left_row + 4])
+    num_items = int(A[left_row + 1])
+    if loop_set == 0 or A[right_row + 4] != loop_set or A[right_row + 1] != num_items:
+        return False
+    if A[right_row + 2] != A[left_row + 2]:
+        return False
+    item = moving_item(A, C, left, loop_set)
+    if item < 0 or moving_item(A, C, right, loop_set) - 2 * A[right_row] != item - 2 * A[left_row]:
+        return False
+    for i in range(num_items):
+        here = C[ITEMS] + 2 * (A[left_row] + i)
+        there = C[ITEMS] + 2 * (A[right_row] + i)
+        if A[here] != A[there]:
+            return False
+        if here != item:
+            if A[here + 1] != A[there + 1]:
+                return False
+            continue
+        pair = _counting_pair(A, C, here)
+        other = _counting_pair(A, C, there)
+        if pair < 0 or other < 0 or A[pair] != A[other] or A[pair + 1] != A[other + 1]:
+            return False
+        loop = C[LOOPS] + 4 * (A[pair] - C[NUM_STATES])
+        most = max(A[pair + 2], A[other + 2])
+        if min(A[pair + 2], A[other + 2]) < A[loop] or A[loop + 1] == UNBOUNDED or A[loop + 1] - most <= reach:
+            return False
+    return True

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
+from infernix.matching.beginnings import CHARACTER_STEPS, MAX_LEFT_OUT
 from infernix.matching.forest import Forest
-from infernix.matching.rows import DEFAULT_ROW_BYTES, RowStore, packed_row
+from infernix.matching.rows import DEFAULT_ROW_BYTES, ListedWords, RowStore, listed_words, packed_row
 from infernix.matching.slices import DEFAULT_SLICE_BYTES, SliceStore, forest_by_kind
 from infernix.matching.trie import TokenTrie, build_trie
 from infernix.matching.vocabulary import TokenClass, Vocabulary
+from infernix.matching.ways import Way
 
 MAX_TERMINAL_BYTES = 1 << 26
 
@@ -43,10 +45,14 @@ class VocabularyIndex:
         return build_trie(self.vocabulary)
 
     @cached_property
-    def eos_words(self) -> list[tuple[int, np.uint32]]:
-        """The words of the row of all EOS tokens that are not zero, and their places."""
-        row = packed_row(self.vocabulary.classes == TokenClass.EOS)
-        return [(place, row[place]) for place in np.flatnonzero(row).tolist()]
+    def eos_row(self) -> NDArray[np.uint32]:
+        """The mask row of all EOS tokens."""
+        return packed_row(self.vocabulary.classes == TokenClass.EOS)
+
+    @cached_property
+    def eos_words(self) -> ListedWords:
+        """The words of this row that are not zero, and their places."""
+        return listed_words(self.eos_row)
 
     @cached_property
     def text_bytes(self) -> NDArray[np.uint8]:
@@ -66,6 +72,18 @@ class VocabularyIndex:
             yield data if token_class == TokenClass.TEXT else b""
 
     @cached_property
+    def begins_of_texts(self) -> NDArray[np.int64]:
+        """The same as int64 [num_tokens + 1]."""
+        return np.array(self.text_begins, np.int64)
+
+    @cached_property
+    def alike_from(self) -> int:
+        """From so many characters on that a counted loop has left, the way to a row is the same."""
+        lengths = np.sort(self.trie.num_characters)[::-1]
+        longest = int(lengths[MAX_LEFT_OUT]) if len(lengths) > MAX_LEFT_OUT else 0
+        return max(longest, CHARACTER_STEPS[1] + 1)
+
+    @cached_property
     def can_step(self) -> bytes:
         """By token: 1 where it can lead anywhere, 0 for EOS and NEVER."""
         classes = self.vocabulary.classes
@@ -75,6 +93,11 @@ class VocabularyIndex:
     def forest(self) -> Forest:
         """The same tokens in tries of tokens that are alike."""
         return forest_by_kind(self.trie, np.ones(len(self.trie.token_ids), np.bool_))
+
+    @cached_property
+    def whole_way(self) -> Way:
+        """A walk over all of them."""
+        return Way(self.forest, self.forest.whole, self.rows.no_tokens)
 
     @property
     def has_slices(self) -> bool:

@@ -232,8 +232,8 @@ class Matcher:
         epoch, eos_ids, companion = self._epoch, self._eos_ids, self._companion
         num_ready = 0
         dead_positions = 0
-        for row, draft in zip_longest(rows[: len(drafts) + 1], drafts):
-            is_alive = epoch.copy_row(configuration, row)
+        for position, (row, draft) in enumerate(zip_longest(rows[: len(drafts) + 1], drafts)):
+            is_alive = epoch.copy_row(configuration, row, drafts, position)
             if companion is not None and is_alive:
                 companion.clear(companion_state, row)
                 is_alive = bool(row.any())

@@ -3,8 +3,9 @@
 Thousands of positions share a few dozen different rows, so rows are kept by content. Each kept row has a small number
 that is its own as long as it is kept: a device can hold a mirror of the store and be sent numbers instead of rows.
 
-Most positions allow few tokens. A row with few words that are not zero is kept in a short form, too: clearing a buffer
-and setting those words reads next to nothing, where copying all words fetches them from memory far away.
+Most rows differ in few words from one that many share: from that without tokens, or from a row that is known of the
+vocabulary alone. Such a row is kept as these words. To copy it means to copy what is in a near cache, because it is
+used everywhere, and to set a few words.
 """
 
 from __future__ import annotations
@@ -14,21 +15,24 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from infernix.matching.jit import inner, kernel
-from infernix.matching.row_buffer import MAX_LISTED_WORDS, RowBuffer, note_word
+from infernix.matching.row_buffer import RowBuffer
+from infernix.matching.row_digest import digest_row
 
 DEFAULT_ROW_BYTES = 64 << 20
 # Copies between addresses that agree in their low 12 bits are several times slower on common processors. NumPy puts
 # large arrays a little behind a page's beginning, so kept rows begin in a page's middle.
 _PAGE_BYTES = 4096
 _ROW_OFFSET_BYTES = 2048
-_MAX_SPARE_ROWS = 4
-# Setting more words than this one by one takes as long as copying a row from nearby.
-MAX_SPARSE_WORDS = 128
-_WORDS_PER_SPARSE_WORD = 4
-# A place, a word, and what two arrays take beside their content.
-_LISTED_WORD_BYTES = 12
-_LISTED_BYTES = 300
+_MAX_SPARE_BUFFERS = 4
+# Fewer are kept in any case, for matchers that would else drop each other's rows in turn.
+_MIN_ROWS = 2
+# Setting more words than this one by one takes longer than to copy a row from far away. In a short row, as many words
+# as this share of it.
+MAX_CHANGED_WORDS = 512
+_WORDS_PER_CHANGED_WORD = 4
+# A place and a word, and what a row takes beside them.
+_CHANGED_WORD_BYTES = 12
+_ENTRY_BYTES = 600
 
 
 def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -39,124 +43,116 @@ def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return row.view("<u4").astype(np.uint32)
 
 
-@inner
-def _hash_row(row: NDArray[np.uint32]) -> int:
-    """NH (Black et al., "UMAC: Fast and Secure Message Authentication", 1999), cut to 63 bits, with keys by place.
+# Words, and their places.
+ListedWords = tuple[NDArray[np.uint32], NDArray[np.int64]]
+NO_WORDS: ListedWords = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
-    Each word of the row's first half is multiplied with one of the second: that can be done for several at once.
+
+def listed_words(row: NDArray[np.uint32]) -> ListedWords:
+    """The words of a row that are not zero, and their places."""
+    places = np.flatnonzero(row)
+    return row[places], places
+
+
+class BaseRow:
+    """A row that others are kept as differences from.
+
+    words: uint32 [num_mask_words], which nobody writes to any more; digest: their hash. content: the same words, int32,
+    or None where all of them are zero. num_rows: how many kept rows refer to it, counted by their store.
     """
-    half = len(row) // 2
-    first_key, second_key, total = 0x4BF29CE4, 0x3C6EF372, len(row)
-    for i in range(half):
-        first_key += 0x9E3779B1
-        second_key += 0x85EBCA77
-        first = (int(row[i]) + first_key) & 0xFFFFFFFF
-        second = (int(row[half + i]) + second_key) & 0xFFFFFFFF
-        total += first * second
-    if 2 * half < len(row):
-        total += (int(row[2 * half]) + 1) * 0x1B873593CC9E2D51
-    return total & 0x7FFFFFFFFFFFFFFF
+
+    __slots__ = ("content", "digest", "num_bytes", "num_rows", "num_set_words", "words")
+
+    def __init__(self, words: NDArray[np.uint32]) -> None:
+        self.words = words
+        self.digest: int = digest_row(words)
+        self.num_set_words = int(np.count_nonzero(words))
+        self.content: NDArray[np.int32] | None = words.view(np.int32) if self.num_set_words else None
+        self.num_bytes = words.nbytes
+        self.num_rows = 0
 
 
-@inner
-def _list_words(row: NDArray[np.uint32], places: NDArray[np.int64]) -> None:
-    """Lists the words of a row that are not zero, where they can be listed."""
-    num_listed = 0
-    for i in range(len(row)):
-        if row[i] != 0:
-            num_listed += 1
-    if num_listed + 1 > len(places):
-        return
-    num_whole = len(row) // 8 * 8
-    places[0] = 0
-    for begin in range(0, len(row), 8):
-        end = begin + 8
-        if begin < num_whole:
-            anything = row[begin] | row[begin + 1] | row[begin + 2] | row[begin + 3]
-            if anything | row[begin + 4] | row[begin + 5] | row[begin + 6] | row[begin + 7] == 0:
-                continue
-        else:
-            end = len(row)
-        for i in range(begin, end):
-            if row[i] != 0:
-                note_word(places, i)
+# What to copy, or None for zeros; and words to set after that and their places, or None twice.
+RowContent = tuple[NDArray[np.int32] | None, NDArray[np.int64] | None, NDArray[np.int32] | None]
 
 
-@kernel
-def _digest(row: NDArray[np.uint32], places: NDArray[np.int64]) -> int:
-    """A 63-bit hash of the row's content; lists its words that are not zero, where they can be listed (RowBuffer)."""
-    if places[0] == len(places):
-        _list_words(row, places)
-    if places[0] == len(places):
-        return _hash_row(row)
-    # A sum, because the list is in no order.
-    h = 0x4BF29CE484222325
-    for i in range(1, places[0] + 1):
-        word = int(row[places[i]]) | (int(places[i]) << 32)
-        word = ((word ^ (word >> 29)) * 0x1B873593CC9E2D51) & 0x7FFFFFFFFFFFFFFF
-        word = ((word ^ (word >> 32)) * 0x2545F4914F6CDD1D) & 0x7FFFFFFFFFFFFFFF
-        h = (h + word) & 0x7FFFFFFFFFFFFFFF
-    return h
-
-
-@kernel
-def _differ(left: NDArray[np.uint32], right: NDArray[np.uint32]) -> bool:
-    """Whether two rows of one length differ anywhere."""
-    difference = 0
-    for i in range(len(right)):
-        difference |= int(left[i]) ^ int(right[i])
-    return difference != 0
-
-
-@kernel
-def _lacks(known_places: NDArray[np.int64], known_words: NDArray[np.uint32], row: NDArray[np.uint32]) -> bool:
-    """Whether some of these words are others in `row`."""
-    for i in range(len(known_places)):  # noqa: SIM110  (a kernel has no generators)
-        if known_words[i] != row[known_places[i]]:
-            return True
-    return False
+# A row just made: the words that differ from its base, and their places; or all words.
+MadeRow = ListedWords | NDArray[np.uint32]
 
 
 class MaskRow:
-    """A row and its number; `words` (read-only int32) is None once the store has dropped it.
+    """A row and its number; `content` is None once the store has dropped it. base: what it differs from, if any."""
 
-    listed: places and values of the words that are not zero, int64 and uint32, where RowBuffer can list them; sparse:
-    the same, int64 and int32, where setting them is faster than copying all words. Both are None with `words`.
-    """
+    __slots__ = ("base", "content", "is_empty", "last_used", "num_bytes", "num_mask_words", "num_pins", "number")
 
-    __slots__ = ("is_empty", "last_used", "listed", "num_pins", "number", "sparse", "words")
-
-    def __init__(self, number: int, buffer: RowBuffer, max_sparse_words: int) -> None:
-        """The buffer is what `_digest` made of it, and the row's from now on."""
-        self.number = number
-        self.words: NDArray[np.int32] | None = buffer.words.view(np.int32)
-        self.words.flags.writeable = False
-        self.listed: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
-        self.sparse: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
-        num_listed = int(buffer.places[0])
-        self.is_empty = num_listed == 0
-        if num_listed < len(buffer.places):
-            places = buffer.places[1 : num_listed + 1].copy()
-            values = buffer.words[places]
-            self.listed = (places, values)
-            if num_listed <= max_sparse_words:
-                self.sparse = (places, values.view(np.int32))
+    def __init__(self, base: BaseRow, made: MadeRow) -> None:
+        self.number = -1
+        self.num_mask_words = len(base.words)
+        self.base: BaseRow | None
+        self.content: RowContent | None
+        if isinstance(made, tuple):
+            words, places = made
+            self.base = base
+            self.content = base.content, places.copy(), words.copy().view(np.int32)
+            # A word that differs is not zero where that of the base is.
+            self.is_empty = len(words) == base.num_set_words and not words.any()
+            self.num_bytes = _ENTRY_BYTES + _CHANGED_WORD_BYTES * len(words)
+        else:
+            self.base = None
+            self.content = _copied(made).view(np.int32), None, None
+            self.is_empty = not made.any()
+            self.num_bytes = _ENTRY_BYTES + _PAGE_BYTES + base.num_bytes
         self.last_used = 0
         self.num_pins = 0
 
-    def drop(self) -> None:
-        """Lets go of the content."""
-        self.words = self.listed = self.sparse = None
+    def words(self) -> NDArray[np.int32] | None:
+        """The row as a new array, int32 [num_mask_words]; None where it is dropped."""
+        content = self.content
+        if content is None:
+            return None
+        row = np.zeros(self.num_mask_words, np.int32)
+        copy_row(content, row)
+        return row
 
 
-def _has_content(known: MaskRow, buffer: RowBuffer) -> bool:
-    """Whether a row with the same digest is the same row."""
-    if known.words is None:
+def copy_row(content: RowContent, target: NDArray[np.int32]) -> None:
+    """Copies a row to `target`, int32 [num_mask_words]."""
+    whole, places, changed = content
+    if whole is None:
+        target.fill(0)
+    else:
+        target[:] = whole
+    if places is not None and changed is not None:
+        target[places] = changed
+
+
+def _has_content(known: MaskRow, base: BaseRow, made: MadeRow) -> bool:
+    """Whether a row with the same hash is the same row."""
+    content = known.content
+    if content is None:
         return False
-    if buffer.places[0] == len(buffer.places):
-        return not _differ(known.words.view(np.uint32), buffer.words)
-    listed = known.listed
-    return listed is not None and len(listed[0]) == buffer.places[0] and not _lacks(*listed, buffer.words)
+    whole, places, changed = content
+    if isinstance(made, tuple):
+        if known.base is base and places is not None and changed is not None and _are_same(made, places, changed):
+            return True
+    elif places is None and whole is not None:
+        return bool((whole.view(np.uint32) == made).all())
+    # Two ways to one row: from different bases, or in another order.
+    row, other = known.words(), MaskRow(base, made).words()
+    return row is not None and other is not None and bool((row == other).all())
+
+
+def _are_same(made: ListedWords, places: NDArray[np.int64], changed: NDArray[np.int32]) -> bool:
+    # As bytes: NumPy takes several times as long to compare a few words.
+    return made[1].tobytes() == places.tobytes() and made[0].tobytes() == changed.tobytes()
+
+
+def _copied(row: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    buffer = np.empty(row.nbytes + _PAGE_BYTES, np.uint8)
+    begin = (_ROW_OFFSET_BYTES - buffer.__array_interface__["data"][0]) % _PAGE_BYTES
+    copy = buffer[begin : begin + row.nbytes].view(np.uint32)
+    copy[:] = row
+    return copy
 
 
 class RowStore:
@@ -166,56 +162,49 @@ class RowStore:
     """
 
     def __init__(self, num_mask_words: int, max_bytes: int = DEFAULT_ROW_BYTES) -> None:
-        self._num_mask_words = num_mask_words
-        self._max_sparse_words = min(MAX_SPARSE_WORDS, num_mask_words // _WORDS_PER_SPARSE_WORD)
-        self._list_length = 1 + min(MAX_LISTED_WORDS, num_mask_words)
-        self._row_bytes = num_mask_words * 4 + _PAGE_BYTES + _LISTED_BYTES + _LISTED_WORD_BYTES * self._list_length
-        self._max_rows = max(2, max_bytes // self._row_bytes)
+        self.num_mask_words = num_mask_words
+        self.max_changed_words = min(MAX_CHANGED_WORDS, num_mask_words // _WORDS_PER_CHANGED_WORD)
+        self.no_tokens = BaseRow(np.zeros(num_mask_words, np.uint32))
+        """The row without tokens."""
+        self.num_bytes = 0
+        """Memory of the rows kept at present, and of the bases that they refer to."""
+        self.clock = 0
+        self._max_bytes = max_bytes
         self._rows: dict[int, MaskRow] = {}
         self._free_numbers: list[int] = []
-        # Rows that turned out to be known: fresh memory would have to be mapped in, which takes longer than filling it.
-        self._spare_rows: list[RowBuffer] = []
+        self._spare_buffers: list[RowBuffer] = []
         self._lock = threading.Lock()
-        self.clock = 0
 
     @property
     def num_rows(self) -> int:
         """Rows kept at present."""
         return len(self._rows)
 
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the rows kept at present."""
-        return len(self._rows) * self._row_bytes
-
-    def new_row(self) -> RowBuffer:
-        """Room for a row that `intern` will get, its content undefined."""
+    def take_buffer(self) -> RowBuffer:
+        """Room for rows in the making, until it is given back."""
         try:
-            return self._spare_rows.pop()
+            return self._spare_buffers.pop()
         except IndexError:
-            pass
-        buffer = np.zeros(self._row_bytes, np.uint8)
-        begin = (_ROW_OFFSET_BYTES - buffer.__array_interface__["data"][0]) % _PAGE_BYTES
-        words = buffer[begin : begin + 4 * self._num_mask_words].view(np.uint32)
-        return RowBuffer(words, np.zeros(self._list_length, np.int64))
+            return RowBuffer(self.num_mask_words, self.max_changed_words)
 
-    def intern(self, row: RowBuffer) -> MaskRow:
-        """The kept row with this content: `row` itself or an older one. Nobody may touch `row` afterwards."""
-        key = _digest(row.words, row.places)
+    def give_back(self, buffer: RowBuffer) -> None:
+        """Takes a buffer back that nobody touches any more."""
+        if len(self._spare_buffers) < _MAX_SPARE_BUFFERS:
+            self._spare_buffers.append(buffer)
+
+    def intern(self, base: BaseRow, made: MadeRow, digest: int) -> MaskRow:
+        """The kept row with this content, a copy or an older one; digest: the hash of all its words."""
         with self._lock:
             self.clock += 1
             # Of two contents under one hash the later one takes the next key: the older one may be pinned.
-            while (known := self._rows.get(key)) and not _has_content(known, row):
+            key = digest
+            while (known := self._rows.get(key)) and not _has_content(known, base, made):
                 key += 1
             if known is None:
-                if len(self._rows) >= self._max_rows:
-                    self._drop_oldest()
-                number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
-                known = self._rows[key] = MaskRow(number, row, self._max_sparse_words)
-            elif len(self._spare_rows) < _MAX_SPARE_ROWS:
-                self._spare_rows.append(row)
+                known = MaskRow(base, made)
+                self._keep(key, known)
             known.last_used = self.clock
-            return known
+        return known
 
     def pin(self, row: MaskRow) -> None:
         """Keeps a row until `unpin`, as while a round works with its number."""
@@ -227,6 +216,20 @@ class RowStore:
         with self._lock:
             row.num_pins -= 1
 
+    def _keep(self, key: int, row: MaskRow) -> None:
+        if self.num_bytes + self._num_new_bytes(row) > self._max_bytes and len(self._rows) >= _MIN_ROWS:
+            self._drop_oldest()
+        self.num_bytes += self._num_new_bytes(row)
+        row.number = self._free_numbers.pop() if self._free_numbers else len(self._rows)
+        self._rows[key] = row
+        if row.base is not None:
+            row.base.num_rows += 1
+
+    @staticmethod
+    def _num_new_bytes(row: MaskRow) -> int:
+        """What a row takes that is not kept."""
+        return row.num_bytes + (row.base.num_bytes if row.base is not None and row.base.num_rows == 0 else 0)
+
     def _drop_oldest(self) -> None:
         """Drops the older half of the rows that nobody has pinned; at once, so that the work is rare."""
         by_age = sorted(
@@ -237,5 +240,8 @@ class RowStore:
 
     def _drop(self, key: int) -> None:
         row = self._rows.pop(key)
-        row.drop()
         self._free_numbers.append(row.number)
+        if row.base is not None:
+            row.base.num_rows -= 1
+        self.num_bytes -= self._num_new_bytes(row)
+        row.content = row.base = None

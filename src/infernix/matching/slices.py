@@ -12,17 +12,26 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
-from infernix.matching.beginnings import Beginnings, TokensByLength, find_beginnings, share_of_beginnings
+from infernix.matching.beginnings import (
+    CHARACTER_STEPS,
+    Beginnings,
+    TokensByLength,
+    find_beginnings,
+    share_of_beginnings,
+)
 from infernix.matching.entries import Entry, can_be_entered, entry_of_slice, find_entry
 from infernix.matching.forest import Forest
-from infernix.matching.rows import packed_row
+from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP
+from infernix.matching.rows import BaseRow, packed_row
 from infernix.matching.trie import Prefixes, TokenTrie
+from infernix.matching.ways import Way
 
 # A part smaller than this share of the tokens is not worth tries of the others: words, the commonest kind, are taken
 # by the subtree anyway.
@@ -30,8 +39,6 @@ MIN_SHARE = 1 / 4
 # The same where a loop is entered: nothing but those that begin so is kept then.
 MIN_ENTRY_SHARE = 1 / 16
 DEFAULT_SLICE_BYTES = 64 << 20
-# Where iterations are counted, tokens of up to so many characters are taken: the largest figure that fits.
-CHARACTER_STEPS = (1 << 30, 32, 8)
 
 # Making a slice takes as long as some ten rows without it. Where another may have to go for it, it is made only for
 # the request with this number, or slices that do not fit beside each other would be made again for every row.
@@ -71,22 +78,26 @@ def forest_by_kind(trie: TokenTrie, chosen: NDArray[np.bool_]) -> Forest:
     return trie.grouped(np.where(chosen, kinds, -1))
 
 
-@dataclass(frozen=True, slots=True)
 class Slice:
-    """row: uint32, the mask row of the tokens in the slice.
+    """row: the mask row of the tokens in the slice.
 
     others: all others; suffixes: the others without the characters of the slice that they begin with, in group 0 those
     that have none, in group 1 the rest; None where the slice has a bound.
+
+    way_past_loop: where nothing goes on but an endless loop, None without suffixes; way: where something else does.
     """
 
-    row: NDArray[np.uint32]
-    others: Forest
-    suffixes: Forest | None
+    def __init__(self, row: BaseRow, others: Forest, suffixes: Forest | None) -> None:
+        self.row = row
+        self.others = others
+        self.suffixes = suffixes
+        self.way = Way(others, others.whole, row)
+        self.way_past_loop = Way(suffixes, suffixes.by_group, row, ENDLESS_LOOP) if suffixes is not None else None
 
     @property
     def num_bytes(self) -> int:
         """Memory of the row and the forests."""
-        return self.row.nbytes + self.others.num_bytes + (0 if self.suffixes is None else self.suffixes.num_bytes)
+        return self.row.num_bytes + self.others.num_bytes + (0 if self.suffixes is None else self.suffixes.num_bytes)
 
 
 class CountedSlice:
@@ -100,6 +111,17 @@ class CountedSlice:
         self.suffixes = trie.suffixes(prefixes, np.where(is_whole, -1, prefixes.num_characters))
         self.tokens = TokensByLength(trie, is_whole, num_tokens)
         self.max_other_bytes = int(np.diff(trie.ends)[~is_whole].max(initial=0))
+        self._ways: dict[int, Way] = {}
+
+    def way(self, num_left: int) -> Way:
+        """To the row where nothing goes on but a loop that has room for num_left characters."""
+        tokens = self.tokens.up_to(num_left)
+        way = self._ways.get(tokens.max_characters)
+        if way is None:
+            longest, reach = self.tokens.max_characters, self.max_other_bytes
+            way = Way(self.suffixes, self.suffixes.by_group, tokens.row, COUNTED_LOOP, longest, reach, tokens=tokens)
+            self._ways[tokens.max_characters] = way
+        return way
 
     @property
     def num_bytes(self) -> int:
@@ -108,6 +130,14 @@ class CountedSlice:
 
 
 Part = Slice | CountedSlice | Beginnings | Entry
+
+
+class SliceUser(Protocol):
+    """Somebody who keeps slices, or ways that are made of them."""
+
+    def forget_slices(self) -> None:
+        """Lets go of all of them, so that dropped ones take no memory."""
+        ...
 
 
 class SliceStore:
@@ -128,9 +158,17 @@ class SliceStore:
         # Requests for slices that were not made.
         self._num_requests: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
+        self.num_put_off = 0
+        """How often a slice was not made because it is not in demand so far."""
+        self._users: WeakSet[SliceUser] = WeakSet()
+
+    def add_user(self, user: SliceUser) -> None:
+        """Tells somebody, for as long as it lives, when slices are dropped."""
+        with self._lock:
+            self._users.add(user)
 
     def find(self, atoms: int, num_left: int) -> Slice | None:
-        """The tokens made of `atoms`, up to about `num_left` characters long.
+        """The tokens made of `atoms`, up to about `num_left` characters long: to the largest step that fits.
 
         None where that is too few, or where the store is full and the slice is not in demand so far.
         """
@@ -168,9 +206,11 @@ class SliceStore:
                 self._slices.move_to_end(key)
                 return self._slices[key]
             if not self._is_worth_making(key):
+                self.num_put_off += 1
                 return None
         # Without the lock, so that nobody waits for another's slice; two threads may make the same one.
         part = self._make(*key)
+        users: list[SliceUser] = []
         with self._lock:
             if key not in self._slices:
                 self._slices[key] = part
@@ -178,6 +218,9 @@ class SliceStore:
                 while self.num_bytes > self.max_bytes and len(self._slices) > 1:
                     _, dropped = self._slices.popitem(last=False)
                     self.num_bytes -= _ENTRY_BYTES if dropped is None else dropped.num_bytes
+                    users = list(self._users)
+        for user in users:
+            user.forget_slices()
         return part
 
     def _is_worth_making(self, key: tuple[int, int]) -> bool:
@@ -209,7 +252,7 @@ class SliceStore:
             part = self.find(atoms, CHARACTER_STEPS[0])
             if part is None or part.suffixes is None:
                 return None
-            return entry_of_slice(part.row, part.suffixes, self._forest, atoms)
+            return entry_of_slice(part.row.words, part.suffixes, self._forest, atoms)
         if max_characters == _BEGINNINGS:
             if share_of_beginnings(trie, atoms) < MIN_SHARE:
                 return None
@@ -227,4 +270,4 @@ class SliceStore:
         if max_characters == CHARACTER_STEPS[0]:
             prefixes = trie.prefixes(atoms)
             suffixes = trie.suffixes(prefixes, np.where(taken, -1, np.minimum(prefixes.num_bytes, 1)))
-        return Slice(packed_row(legal), forest_by_kind(trie, ~taken), suffixes)
+        return Slice(BaseRow(packed_row(legal)), forest_by_kind(trie, ~taken), suffixes)

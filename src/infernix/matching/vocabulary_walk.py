@@ -29,14 +29,13 @@ from infernix.matching.forest import (
     MAX_CHARACTERS_BELOW,
     NEXT_TOKEN,
 )
+from infernix.matching.interning import knows_dead_classes
 from infernix.matching.jit import inner
 from infernix.matching.loop_walk import are_same_to_tokens
-from infernix.matching.row_buffer import forget_words, note_word
+from infernix.matching.row_buffer import MAX_LISTED_ENTRIES, SET, clear_bits, forget_words, note_word, set_bits
 from infernix.matching.stepping import step
 
 DONE = 0
-# So many tokens of one place are taken to have more words than can be listed.
-_MAX_LISTED_ENTRIES = 1 << 10
 
 
 @inner
@@ -47,33 +46,12 @@ def atoms_of_set(A: Arena, C: Control, loop_set: int) -> int:
 
 
 @inner
-def set_bits(
-    token_ids: NDArray[np.int32], first: int, last: int, row: NDArray[np.uint32], places: NDArray[np.int64]
-) -> None:
-    """Sets the bits of entries first .. last - 1."""
-    if last - first > _MAX_LISTED_ENTRIES:
-        forget_words(places)
-    if places[0] == len(places):
-        for entry in range(first, last):
-            token = token_ids[entry]
-            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-        return
-    for entry in range(first, last):
-        token = token_ids[entry]
-        word = int(token >> 5)
-        if row[word] == 0:
-            note_word(places, word)
-        row[word] |= np.uint32(1) << np.uint32(token & 31)
-
-
-@inner
-def _clear_bits(
-    token_ids: NDArray[np.int32], first: int, last: int, row: NDArray[np.uint32], places: NDArray[np.int64]
-) -> None:
-    forget_words(places)
-    for entry in range(first, last):
-        token = token_ids[entry]
-        row[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+def _peek(A: Arena, C: Control, configuration: int, byte: int) -> int:
+    """Where a byte leads; UNKNOWN where it leads somewhere and nobody has asked where."""
+    known = int(A[C[NEXT] + configuration * C[NUM_CLASSES] + A[C[CLASS_OF] + byte]])
+    if known != UNKNOWN or knows_dead_classes(A, C, configuration):
+        return known
+    return step(A, C, configuration, byte)
 
 
 @inner
@@ -96,14 +74,14 @@ def walk(
     configuration: int,
     first_root: int,
     last_root: int,
-    row: NDArray[np.uint32],
+    to_set: NDArray[np.uint32],
     places: NDArray[np.int64],
 ) -> int:
-    """Sets the bits of the tokens below some nodes; DONE or STOPPED.
+    """Sets the bits of the tokens below some nodes; DONE or STOPPED. to_set, places: [SET] of a RowBuffer.
 
-    Goes down where a byte can follow. A subtree made, behind its node, of atoms that the configuration there goes
-    round on, or has a run of, is taken whole. path[d] holds the configuration after d bytes and the nodes still to be
-    looked at there.
+    Goes down where a byte can follow; where nothing is below, it does not matter what that leads to. A subtree made,
+    behind its node, of atoms that the configuration there goes round on, or has a run of, is taken whole. path[d] holds
+    the configuration after d bytes and the nodes still to be looked at there.
     """
     class_of = C[CLASS_OF]
     depth = 0
@@ -127,7 +105,9 @@ def walk(
         if following == DEAD:
             node += 1
             continue
-        if following == UNKNOWN:
+        if following == UNKNOWN and (
+            nodes[node, FIRST_CHILD] != nodes[node, LAST_CHILD] or not knows_dead_classes(A, C, current)
+        ):
             following = step(A, C, current, byte)
             if following == DEAD:
                 if C[FULL] != 0 or C[LIMIT] != 0:
@@ -149,13 +129,13 @@ def walk(
                 goes_down = atoms_below & ~atoms_of_set(A, C, int(A[there + 7])) != 0
             if not goes_down:
                 last_token = int(nodes[node, LAST_TOKEN])
-        # What `set_bits` and `takes_all` do, which would be called once a node.
-        if is_listed and last_token - first_token <= _MAX_LISTED_ENTRIES:
+        # What `set_bits` does, which would be called once a node.
+        if is_listed and last_token - first_token <= MAX_LISTED_ENTRIES:
             for entry in range(first_token, last_token):
                 token = token_ids[entry]
-                if row[token >> 5] == 0:
+                if to_set[token >> 5] == 0:
                     note_word(places, int(token >> 5))
-                row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                to_set[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
             is_listed = places[0] < len(places)
         else:
             if is_listed:
@@ -163,7 +143,7 @@ def walk(
                 is_listed = False
             for entry in range(first_token, last_token):
                 token = token_ids[entry]
-                row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                to_set[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         node += 1
         if goes_down:
             if node != last:
@@ -189,14 +169,15 @@ def walk_beside(
     reference: int,
     first_root: int,
     last_root: int,
-    row: NDArray[np.uint32],
+    words: NDArray[np.uint32],
     places: NDArray[np.int64],
 ) -> int:
     """Corrects bits of the tokens below some nodes from those of `reference` to those of `configuration`.
 
-    DONE or STOPPED. Goes down only where the two do not lead to the same. path[d] is as in `walk`, the reference's
-    configuration in its last column.
+    DONE or STOPPED. Goes down only where the two do not lead to the same. words, places: those of a RowBuffer. path[d]
+    is as in `walk`, the reference's configuration in its last column.
     """
+    to_set, set_places = words[SET], places[SET]
     depth = 0
     current, beside = configuration, reference
     node = first_root
@@ -210,17 +191,21 @@ def walk_beside(
             node, last = int(path[depth, 1]), int(path[depth, 2])
             continue
         byte = int(node_bytes[node])
-        following = step(A, C, current, byte)
-        other = step(A, C, beside, byte)
-        if C[FULL] != 0 or C[LIMIT] != 0:
-            return STOPPED
         here = node
         node += 1
+        if nodes[here, FIRST_CHILD] == nodes[here, LAST_CHILD]:
+            following, other = _peek(A, C, current, byte), _peek(A, C, beside, byte)
+            if following != DEAD and other != DEAD:
+                continue
+        else:
+            following, other = step(A, C, current, byte), step(A, C, beside, byte)
+        if C[FULL] != 0 or C[LIMIT] != 0:
+            return STOPPED
         if following == other or (following != DEAD and other != DEAD and are_same_to_tokens(A, C, following, other)):
             continue
         first_token, last_token = int(nodes[here, FIRST_TOKEN]), int(nodes[here, LAST_TOKEN])
         if following == DEAD:
-            _clear_bits(token_ids, first_token, last_token, row, places)
+            clear_bits(token_ids, first_token, last_token, words, places)
             continue
         first_child, last_child = int(nodes[here, FIRST_CHILD]), int(nodes[here, LAST_CHILD])
         if first_child != last_child:
@@ -228,7 +213,7 @@ def walk_beside(
             atoms_below = (low & 0xFFFFFFFF) | (high << 32)
             num_characters = int(nodes[here, MAX_CHARACTERS_BELOW])
             if not _takes_all(A, C, following, atoms_below, num_characters):
-                set_bits(token_ids, first_token, int(nodes[here, NEXT_TOKEN]), row, places)
+                set_bits(token_ids, first_token, int(nodes[here, NEXT_TOKEN]), to_set, set_places)
                 if node != last:
                     path[depth, 0] = current
                     path[depth, 1] = node
@@ -241,4 +226,4 @@ def walk_beside(
             if _takes_all(A, C, other, atoms_below, num_characters):
                 # The reference has set them all, too.
                 continue
-        set_bits(token_ids, first_token, last_token, row, places)
+        set_bits(token_ids, first_token, last_token, to_set, set_places)

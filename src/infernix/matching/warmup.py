@@ -21,9 +21,7 @@ from infernix.matching.jit import is_kept, kernel_cache_directory, kernels, numb
 from infernix.matching.loops import loop_tables
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.network import MIN_AUTOMATON_STATES, build_network
-from infernix.matching.row_buffer import MAX_LISTED_WORDS
-from infernix.matching.row_filling import describe_row, fill_text_bits
-from infernix.matching.rows import RowStore
+from infernix.matching.row_making import make_rows
 from infernix.matching.stepping import advance
 from infernix.matching.transplant import transplant
 from infernix.matching.vocabulary import TokenClass, Vocabulary
@@ -32,18 +30,16 @@ NOTICE_SECONDS = 1.0
 NOTICE = "Compiling the matching kernels, once per installation: some 15 seconds ..."
 
 _INT32, _INT64, _UINT8, _UINT32 = (np.zeros(0, kind) for kind in (np.int32, np.int64, np.uint8, np.uint32))
-_INT32_ROWS, _INT64_ROWS, _UINT8_ROWS = (np.zeros((0, 0), kind) for kind in (np.int32, np.int64, np.uint8))
+_INT32_ROWS, _INT64_ROWS, _UINT8_ROWS, _UINT32_ROWS = (
+    np.zeros((0, 0), kind) for kind in (np.int32, np.int64, np.uint8, np.uint32)
+)
 _ARENA = (_INT32, _INT64)
 _FOREST = (_UINT8, _INT32_ROWS, _INT32)
 # More than half of all compilation. These kernels have most of what they call in common: one process compiles them all.
 # The arguments have the types that requests use.
 _STEPPING: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (advance, (*_ARENA, 0, _UINT8, 0, 0, 0, _UINT8_ROWS)),
-    (
-        fill_text_bits,
-        (*_ARENA, *_FOREST, *_FOREST, _INT64_ROWS, _INT32_ROWS, *[0] * 6, _UINT32, _INT64, _UINT32, _UINT32, _INT64),
-    ),
-    (describe_row, (*_ARENA, 0)),
+    (make_rows, (*_ARENA, _INT64, _INT64, _INT64, *[0] * 5, _UINT32, _INT64)),
     (transplant, (*_ARENA, *_ARENA, 0, _INT32, _INT32)),
 )
 
@@ -122,12 +118,6 @@ def _call_what_takes_no_step() -> None:
     network = build_network(_small_grammar())
     loop_tables(network, stand_ins(network, max_token_bytes=1))
     _vocabulary_index()
-    store = RowStore(num_mask_words=MAX_LISTED_WORDS + 1)
-    for num_words in (1, MAX_LISTED_WORDS + 1):
-        for _ in range(2):
-            buffer = store.new_row()
-            buffer.add_row((np.arange(MAX_LISTED_WORDS + 1) < num_words).astype(np.uint32))
-            store.intern(buffer)
 
 
 def _call_every_kernel() -> None:

@@ -1,0 +1,137 @@
+"""Plans: what the kernel behind mask rows is given of the vocabulary, and which way it takes to which kind of row.
+
+One array of numbers for each table of configurations, with the addresses of everything else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infernix.matching.addresses import address_of
+from infernix.matching.jit import inner
+from infernix.matching.ways import WAY_WIDTH, Way
+
+Plan = NDArray[np.int64]
+
+# What the array begins with: addresses and lengths.
+TEXT_BYTES = 0
+NUM_TEXT_BYTES = 1
+TEXT_BEGINS = 2  # by token, and the end; a token that is no text has no bytes
+NUM_TOKENS = 3
+END_WORDS = 4  # of the row of the EOS tokens, those that are not zero
+END_PLACES = 5
+NUM_END_WORDS = 6
+# The tokens that can follow beside those of a counted loop, in a configuration far from its bound: that or DEAD, and in
+# how many words.
+OTHERS_OF = 7
+NUM_OTHERS = 8
+REMEMBERS_OTHERS = 9
+ALIKE_FROM = 10  # iterations left in a counted loop
+HAS_WORDS = 11  # whether some loop is on words
+# Where they are, and the words.
+OTHERS = 12
+MAX_OTHERS = 512
+# Open addressing: key + 1 or 0, and the way.
+CHOICES = OTHERS + 2 * MAX_OTHERS
+NUM_CHOICES = 256
+WAYS = CHOICES + 2 * NUM_CHOICES
+MAX_WAYS = 64
+PLAN_LENGTH = WAYS + MAX_WAYS * WAY_WIDTH
+
+NO_WAY = -1
+IS_ENTERED = -2  # instead of a way: that depends on the loops that the configuration enters
+_MIX = 0x1B873593CC9E2D51
+_MASK63 = 0x7FFFFFFFFFFFFFFF
+_CHOICE_SHIFT = 55  # leaves 8 bits for NUM_CHOICES
+
+
+def _first_slot(key: int) -> int:
+    """Where the search for a key begins."""
+    return ((key * _MIX) & _MASK63) >> _CHOICE_SHIFT
+
+
+_first_slot_in_kernel = inner(_first_slot)
+
+
+@inner
+def chosen_way(plan: Plan, key: int) -> int:
+    """The number of the way that was chosen for a kind of row, or NO_WAY."""
+    slot = _first_slot_in_kernel(key)
+    while plan[CHOICES + 2 * slot] != 0:
+        if plan[CHOICES + 2 * slot] == key + 1:
+            return int(plan[CHOICES + 2 * slot + 1])
+        slot = (slot + 1) % NUM_CHOICES
+    return NO_WAY
+
+
+class Plans:
+    """Ways by number, and the number of the way by kind of row."""
+
+    def __init__(
+        self,
+        text_bytes: NDArray[np.uint8],
+        text_begins: NDArray[np.int64],
+        end: tuple[NDArray[np.uint32], NDArray[np.int64]],
+        *,
+        alike_from: int,
+        has_words: bool,
+        remembers_others: bool,
+    ) -> None:
+        """end: the words of the row of the EOS tokens that are not zero, and their places.
+
+        alike_from: from so many iterations on the way is the same. has_words: whether some loop is on words.
+        remembers_others: whether rows that differ in nothing but the tokens of a counted loop are made of each other.
+        """
+        self.numbers: Plan = np.zeros(PLAN_LENGTH, np.int64)
+        header = self.numbers
+        header[TEXT_BYTES], header[NUM_TEXT_BYTES] = address_of(text_bytes, np.uint8), len(text_bytes)
+        header[TEXT_BEGINS], header[NUM_TOKENS] = address_of(text_begins, np.int64), len(text_begins) - 1
+        header[END_WORDS], header[END_PLACES] = address_of(end[0], np.uint32), address_of(end[1], np.int64)
+        header[NUM_END_WORDS] = len(end[0])
+        header[ALIKE_FROM], header[HAS_WORDS], header[REMEMBERS_OTHERS] = alike_from, has_words, remembers_others
+        self.max_depth = 0
+        """How far walks go down."""
+        self._kept = (text_bytes, text_begins, end)
+        self._ways: list[Way] = []
+        self._numbers: dict[int, int] = {}
+        self._num_chosen = 0
+
+    def way(self, number: int) -> Way:
+        """A way by its number."""
+        return self._ways[number]
+
+    def number_of(self, way: Way) -> int:
+        """The number of a way, valid until another way is added."""
+        number = self._numbers.get(id(way))
+        if number is None:
+            if len(self._ways) == MAX_WAYS:
+                self.forget()
+            number = self._numbers[id(way)] = len(self._ways)
+            self._ways.append(way)
+            begin = WAYS + WAY_WIDTH * number
+            self.numbers[begin : begin + WAY_WIDTH] = way.numbers
+            self.max_depth = max(self.max_depth, way.max_depth)
+        return number
+
+    def choose(self, key: int, way: Way | None) -> None:
+        """Takes a way for all rows of a kind, or IS_ENTERED for None; key: as `row_making` makes it."""
+        number = IS_ENTERED if way is None else self.number_of(way)
+        if 2 * self._num_chosen >= NUM_CHOICES:
+            self._forget_choices()
+        slot = _first_slot(key)
+        while self.numbers[CHOICES + 2 * slot] not in (0, key + 1):
+            slot = (slot + 1) % NUM_CHOICES
+        self._num_chosen += int(self.numbers[CHOICES + 2 * slot] == 0)
+        self.numbers[CHOICES + 2 * slot] = key + 1
+        self.numbers[CHOICES + 2 * slot + 1] = number
+
+    def forget(self) -> None:
+        """Lets go of all ways, as when their slices are dropped."""
+        self._forget_choices()
+        self._ways.clear()
+        self._numbers.clear()
+
+    def _forget_choices(self) -> None:
+        self.numbers[CHOICES : CHOICES + 2 * NUM_CHOICES] = 0
+        self._num_chosen = 0
