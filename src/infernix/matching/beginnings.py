@@ -52,7 +52,10 @@ class TokensByLength:
             legal = np.zeros(self._num_tokens, np.bool_)
             legal[self._by_length[: self._num_by_length[longest]]] = True
             row = BaseRow(packed_row(legal))
-            tokens = self._kept[longest] = TokensUpTo(row, longest, self._by_length, self._num_by_length)
+            fewest = self._num_by_length[longest] - MAX_LEFT_OUT
+            min_left = int(np.searchsorted(self._num_by_length, fewest)) if fewest > 0 else 0
+            tokens = TokensUpTo(row, min_left, longest, self._by_length, self._num_by_length)
+            self._kept[longest] = tokens
         return tokens
 
     @property

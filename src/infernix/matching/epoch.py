@@ -137,6 +137,8 @@ class Epoch:
             raise ValueError(f"a mask row has {row.num_mask_words} words, not {len(target)}")
         copy_row(content, target)
         row.last_used = self._store.clock
+        if row.is_long:
+            self._store.write_out(row)
         return not row.is_empty
 
     def row(self, configuration: int, drafts: Sequence[int] = (), position: int = 0) -> MaskRow:
@@ -151,11 +153,13 @@ class Epoch:
     def _make_rows(self, configuration: int, drafts: Sequence[int]) -> MaskRow:
         """Makes the row, and those along the drafts as far as that goes at one go."""
         plans = self._plans or self._begin_plans()
-        if self._has_terminals:
-            # Tokens lead on by more than their text then.
-            drafts = ()
+        # With token terminals, tokens lead on by more than their text.
+        try:
+            followed = np.array(() if self._has_terminals else drafts, np.int64)
+        except OverflowError:  # no token has such a number
+            followed = np.zeros(0, np.int64)
         buffer = self._store.take_buffer()
-        found = self.table.make_rows(plans, buffer, configuration, np.array(drafts, np.int64))
+        found = self.table.make_rows(plans, buffer, configuration, followed)
         first = None
         before = configuration
         for number, (columns, way) in enumerate(found):
@@ -185,7 +189,6 @@ class Epoch:
             index.text_bytes,
             index.begins_of_texts,
             index.eos_words,
-            alike_from=index.alike_from,
             has_words=has_words,
             remembers_others=remembers,
         )
@@ -244,11 +247,12 @@ class Epoch:
         """
         _, _, atoms, num_left, kind, run_atoms, run_left, _ = columns[DESCRIPTION : DESCRIPTION + 8]
         kind_of_row = columns[KIND_OF_ROW]
+        kind_of_count = kind_of_row if columns[KIND_OF_COUNT] == NO_KIND else columns[KIND_OF_COUNT]
         slices = self._index.slices
         if kind == COUNTED_LOOP:
             counted = slices.find_counted(atoms)
             if counted is not None:
-                yield counted.way(num_left), columns[KIND_OF_COUNT]
+                yield counted.way(num_left), kind_of_count
         elif kind == ENDLESS_LOOP:
             part = slices.find(atoms, NO_LIMIT)
             if part is not None and part.way_past_loop is not None:
@@ -257,10 +261,10 @@ class Epoch:
             entry = slices.find_entry(columns[ENTRY_ATOMS])
             if entry is not None:
                 yield entry.way(columns[LOOP] != DEAD, columns[SPACED_LOOP] != DEAD), columns[KIND_OF_ENTRY]
-            kind_of_row = NO_KIND
+            kind_of_row = kind_of_count = NO_KIND
         elif columns[ENTRY_ATOMS] == NOT_ASKED and kind_of_row & 1:
             yield None, kind_of_row
-            kind_of_row = NO_KIND
+            kind_of_row = kind_of_count = NO_KIND
         # On few characters, such as white space.
         if kind == ENDLESS_LOOP:
             beginnings = slices.find_beginnings(atoms)
@@ -269,6 +273,6 @@ class Epoch:
         elif run_left >= MIN_RUN_LEFT:
             beginnings = slices.find_beginnings(run_atoms)
             if beginnings is not None:
-                yield beginnings.way(RUN, run_left), kind_of_row
+                yield beginnings.way(RUN, run_left), kind_of_count
         part = slices.find(atoms, num_left)
         yield self._index.whole_way if part is None else part.way, kind_of_row

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
-from infernix.matching.beginnings import CHARACTER_STEPS, MAX_LEFT_OUT
 from infernix.matching.forest import Forest
 from infernix.matching.rows import DEFAULT_ROW_BYTES, ListedWords, RowStore, listed_words, packed_row
 from infernix.matching.slices import DEFAULT_SLICE_BYTES, SliceStore, forest_by_kind
@@ -75,13 +74,6 @@ class VocabularyIndex:
     def begins_of_texts(self) -> NDArray[np.int64]:
         """The same as int64 [num_tokens + 1]."""
         return np.array(self.text_begins, np.int64)
-
-    @cached_property
-    def alike_from(self) -> int:
-        """From so many characters on that a counted loop has left, the way to a row is the same."""
-        lengths = np.sort(self.trie.num_characters)[::-1]
-        longest = int(lengths[MAX_LEFT_OUT]) if len(lengths) > MAX_LEFT_OUT else 0
-        return max(longest, CHARACTER_STEPS[1] + 1)
 
     @cached_property
     def can_step(self) -> bytes:

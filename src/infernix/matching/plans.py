@@ -27,10 +27,9 @@ NUM_END_WORDS = 6
 OTHERS_OF = 7
 NUM_OTHERS = 8
 REMEMBERS_OTHERS = 9
-ALIKE_FROM = 10  # iterations left in a counted loop
-HAS_WORDS = 11  # whether some loop is on words
+HAS_WORDS = 10  # whether some loop is on words
 # Where they are, and the words.
-OTHERS = 12
+OTHERS = 11
 MAX_OTHERS = 512
 # Open addressing: key + 1 or 0, and the way.
 CHOICES = OTHERS + 2 * MAX_OTHERS
@@ -74,13 +73,12 @@ class Plans:
         text_begins: NDArray[np.int64],
         end: tuple[NDArray[np.uint32], NDArray[np.int64]],
         *,
-        alike_from: int,
         has_words: bool,
         remembers_others: bool,
     ) -> None:
         """end: the words of the row of the EOS tokens that are not zero, and their places.
 
-        alike_from: from so many iterations on the way is the same. has_words: whether some loop is on words.
+        has_words: whether some loop is on words.
         remembers_others: whether rows that differ in nothing but the tokens of a counted loop are made of each other.
         """
         self.numbers: Plan = np.zeros(PLAN_LENGTH, np.int64)
@@ -89,7 +87,7 @@ class Plans:
         header[TEXT_BEGINS], header[NUM_TOKENS] = address_of(text_begins, np.int64), len(text_begins) - 1
         header[END_WORDS], header[END_PLACES] = address_of(end[0], np.uint32), address_of(end[1], np.int64)
         header[NUM_END_WORDS] = len(end[0])
-        header[ALIKE_FROM], header[HAS_WORDS], header[REMEMBERS_OTHERS] = alike_from, has_words, remembers_others
+        header[HAS_WORDS], header[REMEMBERS_OTHERS] = has_words, remembers_others
         self.max_depth = 0
         """How far walks go down."""
         self._kept = (text_bytes, text_begins, end)

@@ -31,12 +31,12 @@ from infernix.matching.arena import (
     Arena,
     Control,
 )
+from infernix.matching.beginnings import CHARACTER_STEPS
 from infernix.matching.forest import NUM_COLUMNS
 from infernix.matching.jit import inner, kernel
 from infernix.matching.loop_entering import fill_entered, find_entry
 from infernix.matching.loop_walk import differ_in_far_count
 from infernix.matching.plans import (
-    ALIKE_FROM,
     END_PLACES,
     END_WORDS,
     HAS_WORDS,
@@ -80,6 +80,7 @@ from infernix.matching.row_filling import fill_by_position
 from infernix.matching.row_kinds import (
     COUNTED_LOOP,
     LOOP_ENTERED,
+    MIN_RUN_LEFT,
     RUN,
     SOMETHING_ELSE,
     SPACE_FOLLOWS,
@@ -95,7 +96,9 @@ from infernix.matching.ways import (
     END_BY_LENGTH,
     KIND,
     MAX_CHARACTERS,
+    MAX_LEFT,
     MAX_LENGTH,
+    MIN_LEFT,
     NODE_BYTES,
     NODES,
     NUM_BY_LENGTH,
@@ -118,8 +121,8 @@ DIGEST = 4
 BEGIN = 5  # where its words begin among those made
 DESCRIPTION = 6  # eight columns: see `describe`
 CLAMPED = DESCRIPTION
-# What the choice of a way depends on, as a number, or NO_KIND: as long as many iterations are alike; altogether; and of
-# the loops that the configuration enters.
+# What the choice of a way depends on, as a number, or NO_KIND: for about as many iterations; altogether; and of the
+# loops that the configuration enters.
 KIND_OF_COUNT = 14
 KIND_OF_ROW = 15
 KIND_OF_ENTRY = 16
@@ -137,6 +140,7 @@ ENDED = 4  # nothing follows: the draft before is not legal, or no text
 _LOOP_SET_BITS = 19
 _RUN_SET_BITS = 20
 _COUNT_BITS = 10
+_MIDDLE_STEP, _SMALLEST_STEP = CHARACTER_STEPS[1:]
 NO_KIND = -1
 NOT_ASKED = -1
 _ENTRY_BIT = 1 << 62
@@ -149,19 +153,27 @@ def _asks(A: Arena, C: Control, clamped: int, kind: int, follow: int) -> bool:
 
 
 @inner
-def _kind_of_row(A: Arena, C: Control, clamped: int, kind: int, asks: bool, most: int) -> int:
-    """The choice of a way depends on nothing else, if so many iterations are as good as more."""
+def _kind_of_row(A: Arena, C: Control, clamped: int, kind: int, asks: bool, num_left: int, run_left: int) -> int:
+    """The choice of a way depends on nothing else, if as many iterations and characters are left."""
     row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * clamped
-    loop_set, num_left, run_set, run_left = int(A[row + 4]), int(A[row + 5]), int(A[row + 7]), int(A[row + 8])
+    loop_set, run_set = int(A[row + 4]), int(A[row + 7])
     # No token is longer.
     longest = C[MAX_TOKEN_BYTES] + 1
     if loop_set >> _LOOP_SET_BITS != 0 or run_set >> _RUN_SET_BITS != 0 or longest >> _COUNT_BITS != 0:
         return NO_KIND
     key = (loop_set << 2) | kind
-    key = (key << _COUNT_BITS) | min(num_left, most, longest)
+    key = (key << _COUNT_BITS) | min(num_left, longest)
     key = (key << _RUN_SET_BITS) | run_set
     key = (key << _COUNT_BITS) | min(run_left, longest)
     return int((key << 1) | int(asks))
+
+
+@inner
+def _bucket(num_left: int) -> int:
+    """As many characters as some that are treated alike mostly."""
+    if num_left <= _SMALLEST_STEP:
+        return _SMALLEST_STEP
+    return _MIDDLE_STEP if num_left <= _MIDDLE_STEP else NO_LIMIT
 
 
 @inner
@@ -170,16 +182,16 @@ def _choose(A: Arena, C: Control, plan: Plan, found: Plan) -> int:
     clamped, kind, follow = int(found[CLAMPED]), int(found[DESCRIPTION + 4]), int(found[DESCRIPTION + 7])
     asks = _asks(A, C, clamped, kind, follow)
     found[ENTRY_ATOMS] = NOT_ASKED
-    found[KIND_OF_ROW] = _kind_of_row(A, C, clamped, kind, asks, NO_LIMIT)
-    found[KIND_OF_COUNT] = found[KIND_OF_ROW]
+    num_left, run_left = int(found[DESCRIPTION + 3]), int(found[DESCRIPTION + 6])
+    found[KIND_OF_ROW] = _kind_of_row(A, C, clamped, kind, asks, num_left, run_left)
+    found[KIND_OF_COUNT] = NO_KIND
     if found[KIND_OF_ROW] == NO_KIND:
         return NO_WAY
-    number = NO_WAY
     if kind == COUNTED_LOOP:
-        found[KIND_OF_COUNT] = _kind_of_row(A, C, clamped, kind, asks, plan[ALIKE_FROM])
-        number = chosen_way(plan, int(found[KIND_OF_COUNT]))
-    if number == NO_WAY:
-        number = chosen_way(plan, int(found[KIND_OF_ROW]))
+        found[KIND_OF_COUNT] = _kind_of_row(A, C, clamped, kind, asks, _bucket(num_left), run_left)
+    elif kind == SOMETHING_ELSE and run_left >= MIN_RUN_LEFT:
+        found[KIND_OF_COUNT] = _kind_of_row(A, C, clamped, kind, asks, num_left, _bucket(run_left))
+    number = _chosen(plan, found)
     if asks and (number == IS_ENTERED or (number == NO_WAY and kind == SOMETHING_ELSE)):
         loop, spaced_loop, loop_set = find_entry(A, C, clamped, follow, plan[HAS_WORDS] != 0)
         if C[FULL] != 0 or C[LIMIT] != 0:
@@ -188,10 +200,25 @@ def _choose(A: Arena, C: Control, plan: Plan, found: Plan) -> int:
         if loop_set == 0:
             # As if nothing could be entered.
             found[KIND_OF_ROW] -= 1
-            return chosen_way(plan, int(found[KIND_OF_ROW]))
+            found[KIND_OF_COUNT] -= int(found[KIND_OF_COUNT] != NO_KIND)
+            return _chosen(plan, found)
         found[KIND_OF_ENTRY] = _ENTRY_BIT | (loop_set << 2) | (int(loop != DEAD) << 1) | int(spaced_loop != DEAD)
         return chosen_way(plan, int(found[KIND_OF_ENTRY]))
     return number
+
+
+@inner
+def _chosen(plan: Plan, found: Plan) -> int:
+    """The way chosen for about as many iterations, if it is one for so many; or else for exactly so many."""
+    if found[KIND_OF_COUNT] != NO_KIND:
+        number = chosen_way(plan, int(found[KIND_OF_COUNT]))
+        if number != NO_WAY:
+            numbers = plan[WAYS + WAY_WIDTH * number : WAYS + WAY_WIDTH * (number + 1)]
+            num_left = int(found[DESCRIPTION + (3 if numbers[KIND] == COUNTED_LOOP else 6)])
+            if numbers[MIN_LEFT] <= num_left <= numbers[MAX_LEFT]:
+                return number
+            found[KIND_OF_COUNT] = NO_KIND
+    return chosen_way(plan, int(found[KIND_OF_ROW]))
 
 
 @inner

@@ -11,6 +11,7 @@ used everywhere, and to set a few words.
 from __future__ import annotations
 
 import threading
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +27,17 @@ _ROW_OFFSET_BYTES = 2048
 _MAX_SPARE_BUFFERS = 4
 # Fewer are kept in any case, for matchers that would else drop each other's rows in turn.
 _MIN_ROWS = 2
-# Setting more words than this one by one takes longer than to copy a row from far away. In a short row, as many words
-# as this share of it.
+# To set more words than this one by one, or a larger share of a short row, takes longer than to copy a row from far
+# away.
 MAX_CHANGED_WORDS = 512
 _WORDS_PER_CHANGED_WORD = 4
+# A row that differs in more is made whole when it is used again.
+_MAX_SHORT_WORDS = 128
 # A place and a word, and what a row takes beside them.
 _CHANGED_WORD_BYTES = 12
 _ENTRY_BYTES = 600
+
+_WordT = TypeVar("_WordT", np.int32, np.uint32)
 
 
 def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -81,24 +86,42 @@ MadeRow = ListedWords | NDArray[np.uint32]
 
 
 class MaskRow:
-    """A row and its number; `content` is None once the store has dropped it. base: what it differs from, if any."""
+    """A row and its number; `content` is None once the store has dropped it.
 
-    __slots__ = ("base", "content", "is_empty", "last_used", "num_bytes", "num_mask_words", "num_pins", "number")
+    base, differences: what it differs from, and how, unless in too many words. is_long: copying it takes longer than it
+    would from a whole row (`RowStore.write_out`).
+    """
+
+    __slots__ = (
+        "base",
+        "content",
+        "differences",
+        "is_empty",
+        "is_long",
+        "last_used",
+        "num_bytes",
+        "num_mask_words",
+        "num_pins",
+        "number",
+    )
 
     def __init__(self, base: BaseRow, made: MadeRow) -> None:
         self.number = -1
         self.num_mask_words = len(base.words)
-        self.base: BaseRow | None
+        self.base: BaseRow | None = None
+        self.differences: ListedWords | None = None
         self.content: RowContent | None
+        self.is_long = False
         if isinstance(made, tuple):
-            words, places = made
+            words, places = made[0].copy(), made[1].copy()
             self.base = base
-            self.content = base.content, places.copy(), words.copy().view(np.int32)
+            self.differences = words, places
+            self.content = base.content, places, words.view(np.int32)
             # A word that differs is not zero where that of the base is.
             self.is_empty = len(words) == base.num_set_words and not words.any()
+            self.is_long = len(words) > _MAX_SHORT_WORDS
             self.num_bytes = _ENTRY_BYTES + _CHANGED_WORD_BYTES * len(words)
         else:
-            self.base = None
             self.content = _copied(made).view(np.int32), None, None
             self.is_empty = not made.any()
             self.num_bytes = _ENTRY_BYTES + _PAGE_BYTES + base.num_bytes
@@ -131,26 +154,25 @@ def _has_content(known: MaskRow, base: BaseRow, made: MadeRow) -> bool:
     content = known.content
     if content is None:
         return False
-    whole, places, changed = content
     if isinstance(made, tuple):
-        if known.base is base and places is not None and changed is not None and _are_same(made, places, changed):
+        if known.base is base and known.differences is not None and _are_same(made, known.differences):
             return True
-    elif places is None and whole is not None:
-        return bool((whole.view(np.uint32) == made).all())
+    elif known.base is None and content[0] is not None:
+        return bool((content[0].view(np.uint32) == made).all())
     # Two ways to one row: from different bases, or in another order.
     row, other = known.words(), MaskRow(base, made).words()
     return row is not None and other is not None and bool((row == other).all())
 
 
-def _are_same(made: ListedWords, places: NDArray[np.int64], changed: NDArray[np.int32]) -> bool:
+def _are_same(words: ListedWords, others: ListedWords) -> bool:
     # As bytes: NumPy takes several times as long to compare a few words.
-    return made[1].tobytes() == places.tobytes() and made[0].tobytes() == changed.tobytes()
+    return words[1].tobytes() == others[1].tobytes() and words[0].tobytes() == others[0].tobytes()
 
 
-def _copied(row: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _copied(row: NDArray[_WordT]) -> NDArray[_WordT]:
     buffer = np.empty(row.nbytes + _PAGE_BYTES, np.uint8)
     begin = (_ROW_OFFSET_BYTES - buffer.__array_interface__["data"][0]) % _PAGE_BYTES
-    copy = buffer[begin : begin + row.nbytes].view(np.uint32)
+    copy = buffer[begin : begin + row.nbytes].view(row.dtype)
     copy[:] = row
     return copy
 
@@ -206,6 +228,20 @@ class RowStore:
             known.last_used = self.clock
         return known
 
+    def write_out(self, row: MaskRow) -> None:
+        """Makes a whole row of a long one that is used again; what it differs by stays, for other rows to be compared.
+
+        Not where this would push other rows out.
+        """
+        words = row.words()
+        with self._lock:
+            row.is_long = False
+            num_bytes = _PAGE_BYTES + 4 * self.num_mask_words
+            if words is not None and row.content is not None and self.num_bytes + num_bytes <= self._max_bytes:
+                row.content = _copied(words), None, None
+                row.num_bytes += num_bytes
+                self.num_bytes += num_bytes
+
     def pin(self, row: MaskRow) -> None:
         """Keeps a row until `unpin`, as while a round works with its number."""
         with self._lock:
@@ -244,4 +280,5 @@ class RowStore:
         if row.base is not None:
             row.base.num_rows -= 1
         self.num_bytes -= self._num_new_bytes(row)
-        row.content = row.base = None
+        row.content = row.differences = row.base = None
+        row.is_long = False

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.addresses import address_of
+from infernix.matching.arena import NO_LIMIT
 from infernix.matching.forest import Forest
 from infernix.matching.row_kinds import SOMETHING_ELSE
 from infernix.matching.rows import BaseRow
@@ -31,29 +32,46 @@ BY_LENGTH = 17  # token ids, the shortest ones first
 END_BY_LENGTH = 18
 NUM_BY_LENGTH = 19  # by number of characters: how many have up to so many
 MAX_LENGTH = 20
-WAY_WIDTH = 21
+MIN_LEFT = 21  # for how many characters left it is a way
+MAX_LEFT = 22
+WAY_WIDTH = 23
 
 
 class TokensUpTo:
     """The tokens of a set that have up to max_characters characters.
 
+    min_left: for configurations that have room for fewer, it would take too long to leave out those that are too long.
     row: their mask row. by_length: int32, tokens of the set, the shortest first; num_by_length: int64 by number of
     characters, how many of them have up to so many.
     """
 
     def __init__(
-        self, row: BaseRow, max_characters: int, by_length: NDArray[np.int32], num_by_length: NDArray[np.int64]
+        self,
+        row: BaseRow,
+        min_left: int,
+        max_characters: int,
+        by_length: NDArray[np.int32],
+        num_by_length: NDArray[np.int64],
     ) -> None:
         self.row = row
+        self.min_left = min_left
         self.max_characters = max_characters
         self._by_length = by_length
         self._num_by_length = num_by_length
 
-    def numbers(self) -> tuple[int, int, int, int]:
-        """BY_LENGTH .. MAX_LENGTH."""
-        end = int(self._num_by_length[min(self.max_characters, len(self._num_by_length) - 1)])
+    def numbers(self) -> tuple[int, int, int, int, int, int]:
+        """BY_LENGTH .. MAX_LEFT."""
         lengths = self._num_by_length
-        return address_of(self._by_length, np.int32), end, address_of(lengths, np.int64), len(lengths) - 1
+        longest = len(lengths) - 1
+        end = int(lengths[self.max_characters])
+        max_left = self.max_characters
+        # Tokens with more characters do not exist up to the next length that some have.
+        while max_left < longest and lengths[max_left + 1] == end:
+            max_left += 1
+        if max_left == longest:
+            max_left = NO_LIMIT
+        addresses = address_of(self._by_length, np.int32), address_of(lengths, np.int64)
+        return addresses[0], end, addresses[1], longest, self.min_left, max_left
 
 
 class Way:
@@ -94,7 +112,7 @@ class Way:
                 reach,
                 address_of(base.words, np.uint32),
                 base.digest,
-                *((0, 0, 0, 0) if tokens is None else tokens.numbers()),
+                *((0, 0, 0, 0, 0, NO_LIMIT) if tokens is None else tokens.numbers()),
             ],
             np.int64,
         )

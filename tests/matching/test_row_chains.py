@@ -1,0 +1,257 @@
+"""Rows made at one go along drafts, and the choice of ways to rows."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from infernix.errors import ConstraintTooLarge
+from infernix.grammar import ir
+from infernix.grammar.unicode import character_class
+from infernix.matching import DEAD, CompiledGrammar, arena, plans, slices
+from infernix.matching import rows as rows_module
+from infernix.matching.configurations import ConfigurationTable
+from infernix.matching.masks import VocabularyIndex
+from infernix.matching.plans import Plans
+from infernix.matching.row_buffer import MADE_WORDS_ROOM, MAX_MADE_ROWS
+from infernix.matching.rows import NO_WORDS, RowStore
+from infernix.matching.ways import Way
+from support.made_rows import kept_row
+from support.plain_rows import plain_epoch
+from support.vocabularies import text_vocabulary
+
+_RNG = Random(21)
+TEXTS = [*'ab" ,[]é', *("".join(_RNG.choices('ab", []é', k=_RNG.randint(2, 6))) for _ in range(400))]
+VOCABULARY = text_vocabulary(TEXTS)
+EOS = VOCABULARY.num_tokens - 1
+LETTER = character_class([(ord("a"), ord("b")), (0xE9, 0xE9)])
+GAP = ir.Repeat(ir.text(" "), 0, 8)
+
+
+def nested(body: ir.Expression) -> ir.Grammar:
+    """Lists in lists of quoted texts."""
+    builder = ir.GrammarBuilder()
+    root = builder.declare("root")
+    quoted = ir.sequence(ir.text('"'), body, ir.text('"'))
+    value = ir.choice(quoted, ir.sequence(ir.text("["), root, ir.text("]")))
+    builder.define(root, ir.sequence(GAP, value, GAP, ir.Repeat(ir.sequence(ir.text(","), GAP, value, GAP), 0, None)))
+    return builder.build(root)
+
+
+GRAMMARS = {
+    "endless": nested(ir.Repeat(LETTER, 0, None)),
+    "counted": nested(ir.Repeat(LETTER, 0, 30)),
+    "counted from a minimum": nested(ir.Repeat(LETTER, 20, 40)),
+    "words": ir.Grammar.of(
+        ir.Repeat(ir.sequence(ir.choice(ir.text("ab"), ir.Repeat(LETTER, 1, None)), ir.text(" "), GAP), 0, None)
+    ),
+    "with a token terminal": ir.Grammar.of(
+        ir.Repeat(ir.choice(ir.TokenSet((3, 20)), ir.sequence(LETTER, ir.text(","))), 0, None)
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _shortcuts_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In so short rows nearly every word is changed.
+    monkeypatch.setattr(rows_module, "_WORDS_PER_CHANGED_WORD", 1)
+    monkeypatch.setattr(slices, "MIN_SHARE", 0)
+    monkeypatch.setattr(slices, "MIN_ENTRY_SHARE", 0)
+    monkeypatch.setattr(slices, "ENTRY_REQUESTS", 1)
+
+
+@pytest.mark.parametrize("words_per_changed_word", [1, 5])
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_rows_along_drafts_are_those_one_by_one(
+    name: str, words_per_changed_word: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is known before, where drafts lead nowhere, and with rows that are kept whole."""
+    monkeypatch.setattr(rows_module, "_WORDS_PER_CHANGED_WORD", words_per_changed_word)
+    grammar = GRAMMARS[name]
+    index = VocabularyIndex(VOCABULARY)
+    plain = plain_epoch(grammar, index, monkeypatch)
+    rng = Random(name)
+    num_ahead = 0
+    for _ in range(25):
+        compiled = CompiledGrammar(grammar, index)
+        matcher = compiled.new_matcher()
+        place = plain.table.start
+        for _ in range(4):
+            drafts: list[int] = []
+            expected = []
+            current = place
+            while len(drafts) < 2 * MAX_MADE_ROWS:
+                words = plain.row(current).words()
+                assert words is not None
+                expected.append(words.tolist())
+                legal = [token for token in range(EOS) if plain.step(current, token) != DEAD]
+                token = rng.choice(legal) if legal and rng.random() < 0.97 else rng.choice([EOS, 0, 7, 1 << 70, -1])
+                drafts.append(token)
+                current = DEAD if token == EOS else plain.step(current, token)
+                if current == DEAD:
+                    break
+            else:
+                words = plain.row(current).words()
+                assert words is not None
+                expected.append(words.tolist())
+            rows = np.zeros((len(drafts) + 1, VOCABULARY.num_mask_words), np.int32)
+            found = matcher.look_ahead(drafts, rows)
+            assert found.num_ready + bool(found.dead_positions) == len(expected)
+            assert rows[: found.num_ready].tolist() == expected[: found.num_ready]
+            num_ahead += found.num_ready
+            for token in drafts[: rng.randint(0, len(drafts))]:
+                after = DEAD if token == EOS else plain.step(place, token)
+                if after == DEAD:
+                    break
+                assert matcher.accept(token)
+                place = after
+    assert num_ahead > 500
+
+
+def test_a_chain_is_made_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = CompiledGrammar(GRAMMARS["endless"], VocabularyIndex(VOCABULARY))
+    num_calls = 0
+    make_rows = ConfigurationTable.make_rows
+
+    def counted_make_rows(*arguments: object, **named: object) -> object:
+        nonlocal num_calls
+        num_calls += 1
+        return make_rows(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ConfigurationTable, "make_rows", counted_make_rows)
+    rows = np.zeros((9, VOCABULARY.num_mask_words), np.int32)
+    drafts = [TEXTS.index(character) for character in '["a"]']
+    compiled.new_matcher().look_ahead(drafts, rows[:6])
+    assert num_calls > 0
+    # All ways are chosen now: another text of new configurations takes one call.
+    num_calls = 0
+    drafts = [TEXTS.index(character) for character in '[["ab"]]']
+    assert compiled.new_matcher().look_ahead(drafts, rows).num_ready == 9
+    assert num_calls == 1
+
+
+def test_what_one_go_has_no_room_for_is_made_at_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that differ in so many words that not all of a chain have room."""
+    texts = [chr(0x4E00 + number) for number in range(20_000)]
+    vocabulary = text_vocabulary(texts)
+    index = VocabularyIndex(vocabulary)
+    lists = [
+        character_class([(0x4E00 + 64 * i + shift, 0x4E00 + 64 * i + shift) for i in range(300)]) for shift in (0, 1)
+    ]
+    grammar = ir.Grammar.of(ir.sequence(*(lists[number % 2] for number in range(MAX_MADE_ROWS))))
+    assert MADE_WORDS_ROOM < 300 * MAX_MADE_ROWS
+    plain = plain_epoch(grammar, index, monkeypatch)
+    drafts = [number % 2 for number in range(MAX_MADE_ROWS - 1)]
+    rows = np.zeros((MAX_MADE_ROWS, vocabulary.num_mask_words), np.int32)
+    assert CompiledGrammar(grammar, index).new_matcher().look_ahead(drafts, rows).num_ready == MAX_MADE_ROWS
+    place = plain.table.start
+    for row, draft in zip(rows, [*drafts, 0], strict=True):
+        words = plain.row(place).words()
+        assert words is not None
+        assert np.count_nonzero(words) == 300
+        assert row.tolist() == words.tolist()
+        place = plain.step(place, draft)
+
+
+def test_a_row_that_was_dropped_is_made_again_and_so_is_one_further_on() -> None:
+    index = VocabularyIndex(VOCABULARY)
+    matcher = CompiledGrammar(GRAMMARS["counted"], index).new_matcher()
+    drafts = [TEXTS.index(character) for character in '["ab","b"]']
+    rows = np.zeros((2, len(drafts) + 1, VOCABULARY.num_mask_words), np.int32)
+    matcher.look_ahead(drafts, rows[0])
+    for number in range(40):
+        kept_row(index.rows, np.arange(VOCABULARY.num_mask_words) == number % VOCABULARY.num_mask_words)
+    while index.rows.num_rows:
+        index.rows._drop_oldest()
+    matcher.look_ahead(drafts, rows[1])
+    assert (rows[0] == rows[1]).all()
+    assert index.rows.num_rows > 0
+
+
+def test_ways_are_forgotten_with_their_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = VocabularyIndex(VOCABULARY)
+    compiled = CompiledGrammar(GRAMMARS["counted"], index)
+    matcher = compiled.new_matcher()
+    row = np.zeros(VOCABULARY.num_mask_words, np.int32)
+    for character in '["a':
+        matcher.fill(row)
+        matcher.accept(TEXTS.index(character))
+    assert compiled.epoch._plans is not None
+    assert compiled.epoch._plans._ways
+    monkeypatch.setattr(index.slices, "max_bytes", 0)
+    for _ in range(slices.CROWDED_REQUESTS):
+        index.slices.find(2, 1 << 30)
+    assert not compiled.epoch._plans._ways
+    expected = np.zeros_like(row)
+    other = CompiledGrammar(GRAMMARS["counted"], VocabularyIndex(VOCABULARY)).new_matcher()
+    for character in '["ab"':
+        assert other.accept(TEXTS.index(character))
+    for character in 'b"':
+        assert matcher.accept(TEXTS.index(character))
+    assert matcher.fill(row)
+    assert other.fill(expected)
+    assert row.tolist() == expected.tolist()
+
+
+def test_a_bound_met_further_on_does_not_concern_the_rows_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever gets as far as that hears of it."""
+    compiled = CompiledGrammar(GRAMMARS["endless"], VocabularyIndex(VOCABULARY))
+    epoch = compiled.epoch
+    drafts = [TEXTS.index(character) for character in '[["ab"]]'] * 1
+    first = epoch.row(epoch.table.start)
+    stopped = []
+
+    def no_room() -> None:
+        stopped.append(1)
+        raise ConstraintTooLarge("no room")
+
+    # Leaves no room for another configuration.
+    control = epoch.table._control
+    control[arena.CAPACITY + arena.CONFIGURATIONS] = control[arena.COUNT + arena.CONFIGURATIONS] + 3
+    monkeypatch.setattr(epoch.table, "_make_room", no_room)
+    rows = np.zeros((len(drafts) + 1, VOCABULARY.num_mask_words), np.int32)
+    with pytest.raises(ConstraintTooLarge):
+        compiled.new_matcher().look_ahead(drafts, rows)
+    assert stopped
+    words = first.words()
+    assert words is not None
+    assert rows[0].tolist() == words.tolist()
+
+
+class TestPlans:
+    def make(self) -> tuple[Plans, list[Way]]:
+        index = VocabularyIndex(VOCABULARY)
+        made = Plans(index.text_bytes, index.begins_of_texts, NO_WORDS, has_words=False, remembers_others=False)
+        store = RowStore(VOCABULARY.num_mask_words)
+        return made, [Way(index.forest, index.forest.whole, store.no_tokens) for _ in range(plans.MAX_WAYS + 1)]
+
+    def test_ways_are_numbered_until_there_is_no_room(self) -> None:
+        made, ways = self.make()
+        numbers = [made.number_of(way) for way in ways[:-1]]
+        assert numbers == list(range(plans.MAX_WAYS))
+        assert [made.number_of(way) for way in ways[:-1]] == numbers
+        assert made.way(3) is ways[3]
+        made.choose(5, ways[4])
+        assert made.number_of(ways[-1]) == 0
+        assert made.way(0) is ways[-1]
+        # A choice of a way that has no number any more would be one of another way.
+        assert not made.numbers[plans.CHOICES : plans.CHOICES + 2 * plans.NUM_CHOICES].any()
+
+    def test_choices_begin_anew_when_they_fill_half_of_their_room(self) -> None:
+        made, ways = self.make()
+
+        def num_choices() -> int:
+            return int(np.count_nonzero(made.numbers[plans.CHOICES : plans.CHOICES + 2 * plans.NUM_CHOICES : 2]))
+
+        counts = []
+        for key in range(3 * plans.NUM_CHOICES):
+            made.choose(key, ways[key % 7])
+            counts.append(num_choices())
+        assert max(counts) == plans.NUM_CHOICES // 2
+        assert counts[plans.NUM_CHOICES // 2] == 1
+        for _ in range(2):
+            made.choose(7, ways[0])
+            made.choose(9, None)
+            assert num_choices() == 2
