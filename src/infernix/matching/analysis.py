@@ -43,9 +43,9 @@ _KIND = (1 << KIND_BITS) - 1
 class Facts:
     """Facts by node, int32 1 or 0: whether it derives anything, and whether it derives the empty string.
 
-    By block: the same two; whether its calls are copies, and whether there are others; and, int64, how many edges it
-    takes at most. ends: by node where the node behind its subtree is. copies: by repetition how often its body is
-    written out, or 0 where it keeps a counter. is_live: by automaton state whether an accepting state can be reached.
+    By block: the same two, and whether its calls are copies. ends: by node where the node behind its subtree is.
+    max_edges: how many edges all rules take at most. copies: by repetition how often its body is written out, or 0
+    where it keeps a counter. is_live: by automaton state whether an accepting state can be reached.
     """
 
     ends: Ints
@@ -53,8 +53,7 @@ class Facts:
     productive_blocks: Ints
     nullable_blocks: Ints
     is_inlined: Ints
-    is_rule: Ints
-    written: Nodes
+    max_edges: int
     copies: Ints
     is_live: Ints
 
@@ -67,7 +66,7 @@ def analyze(flat: FlatGrammar) -> Facts:
     by_block = np.zeros(7 * num_blocks, np.int32)
     sizes = np.zeros(2 * (num_nodes + num_blocks), np.int64)
     copies = np.empty(len(flat.repeats), np.int32)
-    _analyze(
+    max_edges = _analyze(
         flat.nodes,
         flat.block_begins,
         flat.literal_begins,
@@ -92,8 +91,7 @@ def analyze(flat: FlatGrammar) -> Facts:
         blocks[0],
         blocks[1],
         blocks[2],
-        blocks[6],
-        sizes[num_blocks : 2 * num_blocks],
+        max_edges,
         copies,
         is_live,
     )
@@ -281,8 +279,8 @@ def _analyze(
     copies: Ints,
     max_expanded_edges: int,
     max_inlined_edges: int,
-) -> None:
-    """Writes the facts.
+) -> int:
+    """Writes the facts, and returns how many edges all rules take at most.
 
     by_node, `num_nodes` times: end, productive, nullable, parent (negative for the root of a block: -1 - block), the
     next node that refers to the same block, what a node waits for, a queue, the block. by_block, all zeros, by block:
@@ -432,3 +430,8 @@ def _analyze(
         by_block[is_inlined + block] = (
             sizes[block] <= max_inlined_edges and automaton_of[block] == EXPRESSION and not is_recursive
         )
+    max_edges = 0
+    for block in range(num_blocks):
+        if by_block[6 * num_blocks + block] != 0:
+            max_edges += sizes[num_blocks + block]
+    return int(max_edges)

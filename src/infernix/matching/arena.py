@@ -11,6 +11,8 @@ caller grows the table and calls again, which is safe because interning is idemp
 
 from __future__ import annotations
 
+from operator import mul
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,7 +85,7 @@ RUN_SET = 3  # atoms of the run that the state belongs to
 RUN_LEFT = 4  # how many characters of them the run has left
 MOVED_BY = 5  # bit by bit, whether a character of set 1 .. 30 moves the state; bit 0 is set once that is known
 
-ROW_WIDTHS = np.ones(NUM_TABLES, np.int64)
+ROW_WIDTHS = [1] * NUM_TABLES
 for _table, _width in {
     CALLS: 3,
     TOKEN_EDGES: 2,
@@ -176,22 +178,24 @@ def new_arena(network_tables: dict[int, NDArray[np.int32]], num_states: int, num
     control = np.zeros(CONTROL_LENGTH, np.int64)
     control[NUM_STATES] = num_states
     control[NUM_CLASSES] = num_classes
-    capacities = np.zeros(NUM_TABLES, np.int64)
-    for table, rows in _INITIAL_ROWS.items():
-        capacities[table] = rows
+    # Numbers of Python's own here and below: NumPy's take several times as long, one by one.
+    widths = _row_widths(control)
+    capacities = [_INITIAL_ROWS.get(table, 0) for table in range(NUM_TABLES)]
     for table, content in network_tables.items():
-        capacities[table] = len(content) // ROW_WIDTHS[table]
+        capacities[table] = len(content) // widths[table]
     capacities[NEXT] = capacities[CONFIGURATIONS]
     capacities[PROVISIONAL_OF_RULE] = capacities[RULES]
     arena = _lay_out(np.zeros(0, np.int32), control, capacities)
+    bases = control[:NUM_TABLES].tolist()
     for table, content in network_tables.items():
-        arena[control[table] : control[table] + len(content)] = content
+        arena[bases[table] : bases[table] + len(content)] = content
     return arena, control
 
 
 def num_used_bytes(control: Control) -> int:
     """Memory of all tables, without the room behind them that nothing has been written to."""
-    return 4 * int(control[CAPACITY : CAPACITY + NUM_TABLES] @ _row_widths(control))
+    num_words: int = sum(map(mul, control[CAPACITY : CAPACITY + NUM_TABLES].tolist(), _row_widths(control)))
+    return 4 * num_words
 
 
 def grown(arena: Arena, control: Control) -> Arena:
@@ -201,7 +205,7 @@ def grown(arena: Arena, control: Control) -> Arena:
     Hash tables that have to grow with it come out empty and must be filled again (`rebuild_slots`).
     Raises ConstraintTooLarge where the tables would pass MAX_ARENA_BYTES.
     """
-    capacities = control[CAPACITY : CAPACITY + NUM_TABLES].copy()
+    capacities: list[int] = control[CAPACITY : CAPACITY + NUM_TABLES].tolist()
     table = int(control[FULL]) - 1
     capacities[table] *= 2
     if table in _SLOT_TABLES:
@@ -209,7 +213,7 @@ def grown(arena: Arena, control: Control) -> Arena:
     if table == CONFIGURATIONS:
         capacities[NEXT] = capacities[table]
     control[FULL] = 0
-    num_bytes = 4 * int(capacities @ _row_widths(control))
+    num_bytes = 4 * sum(map(mul, capacities, _row_widths(control)))
     if num_bytes > MAX_ARENA_BYTES:
         raise ConstraintTooLarge(
             f"the constraint's tables would take {num_bytes} bytes, the bound is {MAX_ARENA_BYTES}"
@@ -217,17 +221,16 @@ def grown(arena: Arena, control: Control) -> Arena:
     return _lay_out(arena, control, capacities)
 
 
-def _row_widths(control: Control) -> NDArray[np.int64]:
+def _row_widths(control: Control) -> list[int]:
     widths = ROW_WIDTHS.copy()
-    widths[NEXT] = control[NUM_CLASSES]
+    widths[NEXT] = int(control[NUM_CLASSES])
     return widths
 
 
-def _lay_out(old: Arena, control: Control, capacities: NDArray[np.int64]) -> Arena:
+def _lay_out(old: Arena, control: Control, capacities: list[int]) -> Arena:
     """The arena with these capacities: `old` where that is long enough, else a new one with room to grow."""
-    # Numbers of Python's own: NumPy's take several times as long, one by one.
-    widths = _row_widths(control).tolist()
-    sizes = (capacities * widths).tolist()
+    widths = _row_widths(control)
+    sizes = list(map(mul, capacities, widths))
     bases = [0] * NUM_TABLES
     num_words = 0
     for table in _ORDER:

@@ -55,12 +55,12 @@ def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32
     tables = network.tables
     class_of, num_classes = tables[arena.CLASS_OF], network.num_classes
     delta = own_delta = tables[arena.DELTA]
-    have_stand_ins = bool((stand_ins != np.arange(network.num_states, dtype=np.int32)).any())
+    have_stand_ins = bool(network.automaton_starts) and bool((stand_ins != np.arange(network.num_states)).any())
     if have_stand_ins:
         own_delta = np.where(delta >= 0, stand_ins[np.maximum(delta, 0)], delta)
     range_classes = np.empty(len(_BYTE_RANGES) * (num_classes + 1), np.int32)
     state_loops = np.zeros(_WIDTH * network.num_states, np.int32)
-    found = np.empty(4 * network.num_states, np.int64)
+    found = np.empty(6 * network.num_states, np.int64)
     num_found = _find_loops(
         class_of,
         num_classes,
@@ -69,6 +69,7 @@ def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32
         stand_ins,
         tables[arena.FLAGS],
         tables[arena.CALL_BEGIN],
+        tables[arena.TOKEN_BEGIN],
         tables[arena.LOOPS],
         tables[arena.RULES],
         _RANGES,
@@ -79,18 +80,14 @@ def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32
         found,
     )
     places, sets = found[: 2 * num_found : 2], found[1 : 2 * num_found : 2].tolist()
-    runs = find_runs(network)
-    distinct = sorted({0, *sets, *(atoms for atoms, *_ in runs)}, key=lambda atoms: (atoms.bit_count(), atoms))
+    distinct = sorted({0, *sets}, key=lambda atoms: (atoms.bit_count(), atoms))
     numbers = {atoms: number for number, atoms in enumerate(distinct)}
     state_loops[places] = [numbers[atoms] for atoms in sets]
-    by_state = state_loops.reshape(-1, _WIDTH)
     if have_stand_ins:
+        by_state = state_loops.reshape(-1, _WIDTH)
         by_state[:, _OWN] = by_state[stand_ins, _OWN]
         own_is_even = by_state[stand_ins, arena.EVENNESS] & arena.OWN_IS_EVEN
         by_state[:, arena.EVENNESS] = by_state[:, arena.EVENNESS] & arena.BODY_IS_EVEN | own_is_even
-    for atoms, states, num_left in runs:
-        by_state[states, arena.RUN_SET] = numbers[atoms]
-        by_state[states, arena.RUN_LEFT] = num_left
     words = np.array(distinct, np.int64)
     starts = np.zeros(len(words) * (num_classes + 1), np.int32)
     _write_starts(words, class_of, num_classes, _ENCODINGS, ATOM_OF_ASCII, range_classes, starts)
@@ -110,6 +107,7 @@ def _find_loops(
     stand_ins: Ints,
     flags: Ints,
     call_begins: Ints,
+    token_begins: Ints,
     loops: Ints,
     rules: Ints,
     ranges: Ints,
@@ -119,11 +117,12 @@ def _find_loops(
     state_loops: Ints,
     found: Nodes,
 ) -> int:
-    """Writes to `found` for each loop its entry of state_loops and its set of atoms as bits; returns their number.
+    """Writes to `found` for each loop, and for each state of a run, its entry of state_loops and its set of atoms as
+    bits; returns their number.
 
     own_delta: `delta` with the stand-ins of the targets; only states that stand for themselves have loops of their own
-    here. state_loops, all zeros: only the column EVENNESS is written. range_classes: the classes of the bytes of each
-    range, how many they are first.
+    here. state_loops, all zeros: only the columns EVENNESS and RUN_LEFT are written. range_classes: the classes of the
+    bytes of each range, how many they are first.
     """
     num_states = len(flags)
     stamps = np.full(max(num_states, num_classes), -1, np.int32)
@@ -176,7 +175,9 @@ def _find_loops(
                 found[2 * num_found] = _WIDTH * state + kind
                 found[2 * num_found + 1] = atoms
                 num_found += 1
-    return num_found
+    return find_runs(
+        class_of, num_classes, delta, flags, call_begins, token_begins, atom_of_ascii, state_loops, found, num_found
+    )
 
 
 @inner

@@ -89,7 +89,7 @@ class RuleNfa:
 def build_nfa(flat: FlatGrammar, facts: Facts) -> RuleNfa:
     """Raises ConstraintTooLarge past MAX_NFA_EDGES."""
     num_blocks = len(flat.automaton_of)
-    max_edges = int(facts.written @ facts.is_rule)
+    max_edges = facts.max_edges
     if max_edges > MAX_NFA_EDGES:
         raise ConstraintTooLarge(f"the constraint takes more than {MAX_NFA_EDGES} edges (MAX_NFA_EDGES)")
     max_states = 2 + max_edges + 2 * num_blocks + len(flat.automaton_final)
@@ -155,9 +155,9 @@ def _loops(flat: FlatGrammar, facts: Facts) -> tuple[Ints, Ints]:
     """
     loops = flat.repeats.copy()
     loop_of = np.arange(len(loops), dtype=np.int32)
-    can_vanish = facts.nullable_blocks[loops[:, 2]] != 0
-    if can_vanish.any():
-        loops[can_vanish, 0] = 0
+    can_vanish = facts.nullable_blocks[loops[:, 2]]
+    if np.count_nonzero(can_vanish):
+        loops[can_vanish != 0, 0] = 0
         numbers: dict[tuple[int, ...], int] = {}
         for repeat, key in enumerate(map(tuple, loops.tolist())):
             loop_of[repeat] = numbers.setdefault(key, repeat)

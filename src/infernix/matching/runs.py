@@ -9,51 +9,16 @@ run has room for them; `row_filling` walks the vocabulary once for all of the ru
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from infernix.matching import arena
-from infernix.matching.atoms import ATOM_OF_ASCII
-from infernix.matching.flattening import Ints
-from infernix.matching.jit import inner, kernel
-from infernix.matching.network import Network
+from infernix.matching.flattening import Ints, Nodes
+from infernix.matching.jit import inner
 
 # Only runs that this byte goes on in are looked for: nearly half of a vocabulary begins with it.
 _PROBE = ord(" ")
 _NOT_SEEN = -1
 _IN_NO_RUN = -2
 _IS_END = -3
-
-
-def find_runs(network: Network) -> list[tuple[int, NDArray[np.int64], NDArray[np.int32]]]:
-    """For each run its atoms, as bits, its states, and how many characters each of them has left: at least one.
-
-    Sets consist of whole ASCII atoms. The states of a run end alike, and neither call nor have token edges.
-    """
-    tables = network.tables
-    class_of = tables[arena.CLASS_OF]
-    probe = int(class_of[_PROBE])
-    last_states = np.full(network.num_states, _NOT_SEEN, np.int32)
-    num_left = np.zeros(network.num_states, np.int32)
-    _measure_runs(
-        tables[arena.DELTA],
-        network.num_classes,
-        probe,
-        tables[arena.FLAGS],
-        tables[arena.CALL_BEGIN],
-        tables[arena.TOKEN_BEGIN],
-        last_states,
-        num_left,
-        np.empty(network.num_states, np.int32),
-    )
-    states = np.flatnonzero(num_left)
-    found = []
-    for last in dict.fromkeys(last_states[states].tolist()):
-        of_run = states[last_states[states] == last]
-        targets = tables[arena.DELTA][last * network.num_classes : (last + 1) * network.num_classes]
-        atoms = _whole_atoms((targets == targets[probe])[class_of])
-        if atoms:
-            found.append((atoms, of_run, num_left[of_run]))
-    return found
 
 
 @inner
@@ -87,26 +52,35 @@ def _next_in_run(
     return target
 
 
-@kernel
-def _measure_runs(
-    delta: Ints,
+@inner
+def find_runs(
+    class_of: Ints,
     num_classes: int,
-    probe: int,
+    delta: Ints,
     flags: Ints,
     call_begins: Ints,
     token_begins: Ints,
-    last_states: Ints,
-    num_left: Ints,
-    path: Ints,
-) -> None:
-    """Writes by state which is the last one of its run that has a character left, and how many are left to itself.
+    atom_of_ascii: Nodes,
+    state_loops: Ints,
+    found: Nodes,
+    num_found: int,
+) -> int:
+    """Writes the column RUN_LEFT of state_loops, all zeros, for the states of runs: characters left, one at least.
 
-    last_states: all _NOT_SEEN, num_left: all 0, which is what states in no run keep. path has room for all states.
+    Adds to `found`, which holds num_found pairs, for each of these states its entry in the column RUN_SET and its set
+    of atoms as bits; returns how many pairs there are then. Sets consist of whole ASCII atoms. The states of a run end
+    alike, and neither call nor have token edges.
     """
-    for state in range(len(last_states)):
+    num_states = len(flags)
+    probe = class_of[_PROBE] + 0
+    # By state which is the last one of its run that has a character left, and how many are left to itself.
+    last_states = np.full(num_states, _NOT_SEEN, np.int32)
+    num_left = np.zeros(num_states, np.int32)
+    path = np.empty(num_states, np.int32)
+    for state in range(num_states):
         if delta[state * num_classes + probe] == arena.NO_TARGET:
             last_states[state] = _IS_END
-    for first in range(len(last_states)):
+    for first in range(num_states):
         state = first
         length = 0
         while state >= 0 and last_states[state] == _NOT_SEEN:
@@ -118,19 +92,43 @@ def _measure_runs(
         if state < 0 or last_states[state] == _IN_NO_RUN:
             continue
         for i in range(length - 1, -1, -1):
-            before = path[i]
+            before = path[i] + 0
             last_states[before] = before if last_states[state] == _IS_END else last_states[state]
             num_left[before] = num_left[state] + 1
             state = before
-
-
-def _whole_atoms(goes_on: NDArray[np.bool_]) -> int:
-    """The atoms that make up a set of bytes, as bits; 0 where bytes beyond ASCII or parts of atoms are among it."""
-    if goes_on[128:].any():
-        return 0
+    # States of one run mostly stand together.
+    last = -1
     atoms = 0
-    for atom in np.unique(ATOM_OF_ASCII[goes_on[:128]]).tolist():
-        if not goes_on[:128][atom == ATOM_OF_ASCII].all():
-            return 0
-        atoms |= 1 << atom
-    return atoms
+    for state in range(num_states):
+        if num_left[state] == 0:
+            continue
+        if last_states[state] != last:
+            last = last_states[state] + 0
+            atoms = _whole_atoms(class_of, num_classes, delta, probe, last, atom_of_ascii)
+        if atoms != 0:
+            row = arena.STATE_LOOPS_WIDTH * state
+            state_loops[row + arena.RUN_LEFT] = num_left[state]
+            found[2 * num_found] = row + arena.RUN_SET
+            found[2 * num_found + 1] = atoms
+            num_found += 1
+    return num_found
+
+
+@inner
+def _whole_atoms(class_of: Ints, num_classes: int, delta: Ints, probe: int, state: int, atom_of_ascii: Nodes) -> int:
+    """The atoms made up of the bytes that lead where the probe does, as bits; 0 where bytes beyond ASCII or parts of
+    atoms are among them."""
+    row = state * num_classes
+    target = delta[row + probe]
+    atoms = 0
+    others = 0
+    for byte in range(256):
+        goes_on = delta[row + class_of[byte]] == target
+        if byte >= 128:
+            if goes_on:
+                return 0
+        elif goes_on:
+            atoms |= 1 << atom_of_ascii[byte]
+        else:
+            others |= 1 << atom_of_ascii[byte]
+    return 0 if atoms & others != 0 else atoms
