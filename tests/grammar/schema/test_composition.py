@@ -179,6 +179,15 @@ def test_branches_that_only_add_demands_to_another_add_nothing() -> None:
         assert SchemaLanguage({**plain, "anyOf": branches}).grammar == SchemaLanguage(plain).grammar
 
 
+def test_beside_a_branch_that_always_holds_no_other_is_looked_at() -> None:
+    beyond = {"type": "integer", "minimum": 1e300}
+    with pytest.raises(UnsupportedJsonSchema):
+        parse_json_schema(json.dumps({"anyOf": [beyond, {"type": "null"}]}))
+    for branches in ([beyond, {}], [True, beyond], [{"$ref": "#/$defs/any"}, beyond]):
+        document = {"anyOf": branches, "$defs": {"any": {}}}
+        assert SchemaLanguage(document).grammar == SchemaLanguage({}).grammar
+
+
 def test_values_of_several_branches_become_one_list() -> None:
     split = {"anyOf": [{"const": "a"}, {"enum": ["b", 1]}, {"const": "a"}]}
     assert SchemaLanguage(split).grammar == SchemaLanguage({"enum": ["a", "b", 1]}).grammar

@@ -43,6 +43,16 @@ def test_steps_grow_linearly(document: Any) -> None:
     assert steps[2] - steps[1] <= 2 * (steps[1] - steps[0]) + 8
 
 
+def test_choosing_a_branch_counts_whether_it_holds_a_choice_or_not() -> None:
+    def union(num_branches: int, *more: Any) -> dict[str, Any]:
+        return {"anyOf": [*({"type": "integer", "minimum": index} for index in range(num_branches)), *more]}
+
+    for more in ((), ({"anyOf": [{"type": "null"}]},)):
+        few, many = (reduced(union(count, *more)).budget.num_steps for count in (100, 200))
+        # Each branch with its one assertion, and that it is tried beside the choice.
+        assert many - few == 100 * (2 + 2)
+
+
 def test_each_combination_is_reduced_once() -> None:
     """Two recursive schemas with 5 and 7 positions have at most 35 intersections, however often they meet."""
 

@@ -11,7 +11,7 @@ from infernix.grammar.schema.source import JsonValue
 SchemaKey: TypeAlias = tuple[Hashable, ...]
 
 # What each of these says is the same wherever it stands in a document.
-_WORDS = NUMBER_BOUNDS | COUNTS | {"type", "const", "enum", "pattern", "required"}
+_WORDS = NUMBER_BOUNDS | COUNTS | {"$ref", "type", "const", "enum", "pattern", "required"}
 _CONTAINERS = (list, dict)
 _WORDS_WITH_PARTS = frozenset({"items", "properties", "additionalProperties"})
 

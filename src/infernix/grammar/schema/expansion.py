@@ -60,6 +60,9 @@ class Fork:
     place: Place
 
 
+_ALWAYS = Closure(())
+
+
 class Alternative(NamedTuple):
     """One way to resolve the choices of a position.
 
@@ -121,6 +124,9 @@ class Expander:
         if not any(isinstance(entry, Choice) for entry in entries):
             yield _narrowed(Alternative(entries), entries)
             return
+        if len(entries) == 1 and (closures := self._plain_branches(entries[0])) is not None:
+            yield from (_narrowed(Alternative(found, impossible=reason), found) for found, reason in closures)
+            return
         pending = [_State(_narrowed(Alternative(entries), entries), frozenset(entries), {})]
         while pending:
             state = pending.pop()
@@ -133,6 +139,19 @@ class Expander:
             # Where a branch without choices of its own adds nothing, it holds already, and so does this choice.
             held = None if choice.exclusive else next(filter(state.holds, following), None)
             pending.extend(reversed(following) if held is None else [held])
+
+    def _plain_branches(self, entry: Entry) -> list[Closure] | None:
+        """What resolves an inclusive choice, by itself, whose branches hold no choices: the most common case.
+
+        Where a branch holds always, nothing else does. None for other entries.
+        """
+        if not isinstance(entry, Choice) or entry.exclusive:
+            return None
+        closures = [self.closure(branch) for branch in entry.branches]
+        if any(isinstance(below, Choice) for closure in closures for below in closure.entries):
+            return None
+        self._budget.spend(2 * len(closures), entry.place)
+        return [_ALWAYS] if _ALWAYS in closures else closures
 
     def _resolved(self, state: _State, choice: Choice) -> Iterator[_State]:
         alternative = state.alternative
