@@ -15,6 +15,8 @@ from infernix.matching.arena import (
     CALL_BEGIN,
     CALLS,
     CAPACITY,
+    CONFIGURATION_WIDTH,
+    CONFIGURATIONS,
     COUNT,
     DELTA,
     FINAL,
@@ -24,6 +26,8 @@ from infernix.matching.arena import (
     FRAMES,
     FULL,
     INHERITS,
+    ITEMS,
+    KEPT,
     LIMIT,
     LIMIT_ITEMS,
     LIMIT_PAIRS,
@@ -44,6 +48,7 @@ from infernix.matching.arena import (
     PROVISIONAL_OF_RULE,
     PROVISIONAL_WIDTH,
     RULES,
+    SORTED,
     STAMP,
     TARGETS,
     UNBOUNDED,
@@ -299,3 +304,29 @@ def add_byte_targets(A: Arena, C: Control, item: int, byte_class: int) -> None:
     begin = C[TARGETS] - target - 2
     for offset in range(1, A[begin] + 1):
         add_item(A, C, int(A[begin + offset]), frame)
+
+
+@inner
+def list_plain_targets(A: Arena, C: Control, configuration: int, byte_class: int) -> int:
+    """Lists in SORTED where a byte of `byte_class` leads, if that needs no closing, and says how many items that are.
+
+    That is so where no state that it leads to ends or calls anything, as inside a literal or a string; -1 otherwise.
+    SORTED has the room: the items of the configuration itself stood there once.
+    """
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
+    first_item = A[row] + 0
+    num_listed = 0
+    for item_row in range(first_item, first_item + A[row + 1]):
+        item = C[ITEMS] + 2 * item_row
+        target = A[C[DELTA] + A[item] * C[NUM_CLASSES] + byte_class] + 0
+        if target == NO_TARGET:
+            continue
+        calls = C[CALL_BEGIN] + target
+        if target < 0 or A[C[FLAGS] + target] != KEPT or A[calls] != A[calls + 1]:
+            return -1
+        listed = C[SORTED] + 3 * num_listed
+        A[listed] = target
+        A[listed + 1] = A[item + 1]
+        A[listed + 2] = 0
+        num_listed += 1
+    return num_listed

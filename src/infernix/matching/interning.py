@@ -80,6 +80,12 @@ def intern_step(A: Arena, C: Control) -> int:
             A[target + 1] = frame if frame >= 0 else A[C[PROVISIONAL] + PROVISIONAL_WIDTH * (-frame - 1) + 3]
             A[target + 2] = 0
             num_items += 1
+    return intern_items(A, C, num_items)
+
+
+@inner
+def intern_items(A: Arena, C: Control, num_items: int) -> int:
+    """The configuration of items that stand in SORTED, in any order; meaningless if FULL or LIMIT is set afterwards."""
     if num_items == 0 and C[MAY_END] == 0:
         return DEAD
     num_items = sort_rows(A, C, 0, num_items)
@@ -186,12 +192,17 @@ def _set_dead_classes(A: Arena, C: Control, configuration: int) -> None:
         for byte_class in range(num_classes):
             A[cells + byte_class] = DEAD if num_items == 0 else UNKNOWN
         return
+    # Slices, because an index that cannot be negative lets these loops become vector code. UNKNOWN has all bits.
+    found = A[cells : cells + num_classes]
     for item_row in range(first_item, first_item + num_items):
-        targets = C[DELTA] + A[C[ITEMS] + 2 * item_row] * num_classes
-        for byte_class in range(num_classes):
-            value = DEAD if A[targets + byte_class] == NO_TARGET else UNKNOWN
-            if value == UNKNOWN or item_row == first_item:
-                A[cells + byte_class] = value
+        begin = C[DELTA] + A[C[ITEMS] + 2 * item_row] * num_classes
+        targets = A[begin : begin + num_classes]
+        if item_row == first_item:
+            for byte_class in range(num_classes):
+                found[byte_class] = DEAD if targets[byte_class] == NO_TARGET else UNKNOWN
+        else:
+            for byte_class in range(num_classes):
+                found[byte_class] |= DEAD if targets[byte_class] == NO_TARGET else UNKNOWN
 
 
 @inner

@@ -32,8 +32,8 @@ from infernix.matching.arena import (
     Arena,
     Control,
 )
-from infernix.matching.closure import add_byte_targets, add_item, begin_step, close_step
-from infernix.matching.interning import intern_step
+from infernix.matching.closure import add_byte_targets, add_item, begin_step, close_step, list_plain_targets
+from infernix.matching.interning import intern_items, intern_step
 from infernix.matching.jit import inner, kernel
 
 
@@ -45,13 +45,18 @@ def step(A: Arena, C: Control, configuration: int, byte: int) -> int:
     known = int(A[C[NEXT] + cell])
     if known != UNKNOWN:
         return known
-    begin_step(A, C)
-    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
-    first_item = A[row]
-    for item in range(first_item, first_item + A[row + 1]):
-        add_byte_targets(A, C, C[ITEMS] + 2 * item, byte_class)
-    close_step(A, C)
-    result = intern_step(A, C)
+    num_items = list_plain_targets(A, C, configuration, byte_class)
+    if num_items >= 0:
+        C[MAY_END] = 0
+        result = intern_items(A, C, num_items)
+    else:
+        begin_step(A, C)
+        row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
+        first_item = A[row]
+        for item in range(first_item, first_item + A[row + 1]):
+            add_byte_targets(A, C, C[ITEMS] + 2 * item, byte_class)
+        close_step(A, C)
+        result = intern_step(A, C)
     if C[FULL] != 0 or C[LIMIT] != 0:
         return DEAD
     A[C[NEXT] + cell] = result
