@@ -144,5 +144,5 @@ def test_a_run_too_near_its_end_is_walked_otherwise() -> None:
     found = index.slices.find_beginnings(ATOMS)
     assert found is not None
     buffer = index.rows.take_buffer()
-    ((columns, _),) = epoch.table.make_rows(epoch._begin_plans(), buffer, inside, way=found.way(RUN, 2))
-    assert columns[STATUS] == NOT_OF_KIND
+    (head,), _ = epoch.table.make_rows(epoch._begin_plans(), buffer, inside, way=found.way(RUN, 2))
+    assert head[STATUS] == NOT_OF_KIND

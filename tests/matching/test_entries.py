@@ -147,8 +147,8 @@ def test_what_is_no_loop_is_not_taken_for_one() -> None:
         further.append(table.step_byte(further[-1], ord("a")))
     found = []
     for loop in (table.start, *further):
-        ((columns, _),) = table.make_rows(plans, buffer, table.start, way=entry.way(True, False), loops=(loop, DEAD))
-        found.append(columns[STATUS])
+        (head,), _ = table.make_rows(plans, buffer, table.start, way=entry.way(True, False), loops=(loop, DEAD))
+        found.append(head[STATUS])
     assert found == [NOT_OF_KIND] * 4 + [MADE]
 
 

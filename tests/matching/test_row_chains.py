@@ -16,7 +16,7 @@ from infernix.matching.configurations import ConfigurationTable
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.plans import Plans
 from infernix.matching.row_buffer import MADE_WORDS_ROOM, MAX_MADE_ROWS
-from infernix.matching.rows import NO_WORDS, RowStore
+from infernix.matching.rows import RowStore
 from infernix.matching.ways import Way
 from support.made_rows import kept_row
 from support.plain_rows import plain_epoch
@@ -183,7 +183,7 @@ def test_ways_are_forgotten_with_their_slices(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(index.slices, "max_bytes", 0)
     for _ in range(slices.CROWDED_REQUESTS):
         index.slices.find(2, 1 << 30)
-    assert not compiled.epoch._plans._ways
+    assert compiled.epoch._plans._ways == [index.whole_way]
     expected = np.zeros_like(row)
     other = CompiledGrammar(GRAMMARS["counted"], VocabularyIndex(VOCABULARY)).new_matcher()
     for character in '["ab"':
@@ -223,9 +223,15 @@ def test_a_bound_met_further_on_does_not_concern_the_rows_before(monkeypatch: py
 class TestPlans:
     def make(self) -> tuple[Plans, list[Way]]:
         index = VocabularyIndex(VOCABULARY)
-        made = Plans(index.text_bytes, index.begins_of_texts, NO_WORDS, has_words=False, remembers_others=False)
+        made = Plans(index.plan, has_words=False, counts=False, has_terminals=False)
         store = RowStore(VOCABULARY.num_mask_words)
-        return made, [Way(index.forest, index.forest.whole, store.no_tokens) for _ in range(plans.MAX_WAYS + 1)]
+        others = [Way(index.forest, index.forest.whole, store.no_tokens) for _ in range(plans.MAX_WAYS)]
+        return made, [index.whole_way, *others]
+
+    @staticmethod
+    def choices(made: Plans) -> dict[int, int]:
+        pairs = made.numbers[plans.CHOICES : plans.WAYS].reshape(-1, 2).tolist()
+        return {key - 1: number for key, number in pairs if key}
 
     def test_ways_are_numbered_until_there_is_no_room(self) -> None:
         made, ways = self.make()
@@ -234,24 +240,26 @@ class TestPlans:
         assert [made.number_of(way) for way in ways[:-1]] == numbers
         assert made.way(3) is ways[3]
         made.choose(5, ways[4])
-        assert made.number_of(ways[-1]) == 0
-        assert made.way(0) is ways[-1]
-        # A choice of a way that has no number any more would be one of another way.
-        assert not made.numbers[plans.CHOICES : plans.CHOICES + 2 * plans.NUM_CHOICES].any()
+        assert self.choices(made) == {plans.NOTHING_KNOWN: 0, 5: 4}
+        # All but the first go. A choice of a way that has no number any more would be one of another way.
+        assert made.number_of(ways[-1]) == 1
+        assert [made.way(number) for number in range(2)] == [ways[0], ways[-1]]
+        assert self.choices(made) == {plans.NOTHING_KNOWN: 0}
 
     def test_choices_begin_anew_when_they_fill_half_of_their_room(self) -> None:
         made, ways = self.make()
 
-        def num_choices() -> int:
-            return int(np.count_nonzero(made.numbers[plans.CHOICES : plans.CHOICES + 2 * plans.NUM_CHOICES : 2]))
-
         counts = []
-        for key in range(3 * plans.NUM_CHOICES):
+        for key in range(1, 3 * plans.NUM_CHOICES):
             made.choose(key, ways[key % 7])
-            counts.append(num_choices())
+            found = self.choices(made)
+            assert found[key] == key % 7
+            assert all(found[other] == other % 7 for other in found)
+            counts.append(len(found))
         assert max(counts) == plans.NUM_CHOICES // 2
-        assert counts[plans.NUM_CHOICES // 2] == 1
-        for _ in range(2):
-            made.choose(7, ways[0])
-            made.choose(9, None)
-            assert num_choices() == 2
+        assert counts[plans.NUM_CHOICES // 2 - 1 :][0] == 2
+        made.choose(key, ways[3])
+        made.choose(key + 1, None)
+        assert self.choices(made)[key] == 3
+        assert self.choices(made)[key + 1] == plans.IS_ENTERED
+        assert len(self.choices(made)) == counts[-1] + 1

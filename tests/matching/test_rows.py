@@ -176,7 +176,7 @@ def test_a_finished_row_is_its_base_with_what_was_added(num_tokens: int) -> None
             expected[places] |= added
             buffer = store.take_buffer()
             way = Way(index.forest, index.forest.whole[:0], base)
-            ((columns, _),) = epoch.table.make_rows(plans, buffer, epoch.table.start, way=way, added=(added, places))
+            (columns,), _ = epoch.table.make_rows(plans, buffer, epoch.table.start, way=way, added=(added, places))
             made = buffer.made_row(columns[NUM_CHANGED], columns[BEGIN])
             seen.add(isinstance(made, tuple))
             found = base.words.copy() if isinstance(made, tuple) else made

@@ -29,7 +29,8 @@ def plain_epoch(grammar: ir.Grammar, index: VocabularyIndex, monkeypatch: pytest
 def description_of(epoch: Epoch, configuration: int) -> list[int]:
     """What the row of a configuration depends on: see `row_kinds.describe`."""
     buffer = RowBuffer(epoch._index.rows.num_mask_words, 0)
-    ((columns, _),) = epoch.table.make_rows(epoch._plans or epoch._begin_plans(), buffer, configuration)
+    epoch.table.make_rows(epoch._plans or epoch._begin_plans(), buffer, configuration)
+    columns: list[int] = buffer.found[0].tolist()
     return columns[DESCRIPTION : DESCRIPTION + 8]
 
 

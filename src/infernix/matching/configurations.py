@@ -27,7 +27,8 @@ DEAD = arena.DEAD
 STOPPED = arena.STOPPED
 
 _NO_BYTES = np.zeros(0, np.uint8)
-_NO_DRAFTS = np.zeros(0, np.int64)
+_BY_A_WAY = (MADE, NOT_OF_KIND)
+NO_DRAFTS = np.zeros(0, np.int64)
 _NO_TERMINALS = np.zeros((0, 0), np.uint8)
 
 _LIMIT_MESSAGES = {
@@ -124,14 +125,14 @@ class ConfigurationTable:
         plans: Plans,
         buffer: RowBuffer,
         configuration: int,
-        drafts: NDArray[np.int64] = _NO_DRAFTS,
+        drafts: NDArray[np.int64] = NO_DRAFTS,
         way: Way | None = None,
         loops: tuple[int, int] = (DEAD, DEAD),
         added: ListedWords = NO_WORDS,
-    ) -> list[tuple[list[int], Way | None]]:
+    ) -> tuple[list[list[int]], list[Way | None]]:
         """Makes the row of a configuration, and those along drafts as far as that goes, in a buffer.
 
-        Returns by position what was found out, as `row_making` has it, and the way that was taken.
+        Returns by position the heads of what was found out, as `row_making` has it, and the way that was taken.
         drafts: int64, fewer than MAX_MADE_ROWS. way: that to the first row; by default what was chosen for its kind.
         loops: where characters of an entry's set lead, and where they lead behind a space, or DEAD.
         added: words to be set in the first row, whatever the way.
@@ -155,11 +156,9 @@ class ConfigurationTable:
                     # Whoever gets as far as this position will hear of it.
                     count = first + int(buffer.found[first, STATUS] != STOPPED)
                     break
+            heads: list[list[int]] = buffer.heads[:count].tolist()
             # Within the lock: another thread's ways may take these numbers.
-            return [
-                (columns, plans.way(columns[WAY]) if columns[STATUS] in (MADE, NOT_OF_KIND) else None)
-                for columns in buffer.found[:count].tolist()
-            ]
+            return heads, [plans.way(head[WAY]) if head[STATUS] in _BY_A_WAY else None for head in heads]
 
     def choose_way(self, plans: Plans, kind_of_row: int, way: Way | None) -> None:
         """Takes a way for all rows of a kind, or none where the loops that are entered decide."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infernix.matching.arena import NO_LIMIT
-from infernix.matching.configurations import DEAD, ConfigurationTable
+from infernix.matching.configurations import DEAD, NO_DRAFTS, ConfigurationTable
 from infernix.matching.entries import PROBE_ATOMS, can_be_entered
 from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.network import Network
@@ -105,7 +106,8 @@ class Epoch:
         return following
 
     def _check_size(self) -> None:
-        if self.num_bytes > self.limit_bytes:
+        num_entries = len(self._steps) + len(self._may_end) + len(self._rows)
+        if self.table.num_bytes + _ENTRY_BYTES * num_entries > self.limit_bytes:
             self.is_full = True
 
     def extend(self) -> None:
@@ -153,46 +155,51 @@ class Epoch:
     def _make_rows(self, configuration: int, drafts: Sequence[int]) -> MaskRow:
         """Makes the row, and those along the drafts as far as that goes at one go."""
         plans = self._plans or self._begin_plans()
+        followed = NO_DRAFTS
         # With token terminals, tokens lead on by more than their text.
-        try:
-            followed = np.array(() if self._has_terminals else drafts, np.int64)
-        except OverflowError:  # no token has such a number
-            followed = np.zeros(0, np.int64)
+        if drafts and not self._has_terminals:
+            with suppress(OverflowError):  # no token has such a number
+                followed = np.array(drafts, np.int64)
         buffer = self._store.take_buffer()
-        found = self.table.make_rows(plans, buffer, configuration, followed)
-        first = None
-        before = configuration
-        for number, (columns, way) in enumerate(found):
-            status, current, clamped = columns[STATUS], columns[CONFIGURATION], columns[CLAMPED]
-            if status == ENDED:
-                break
-            if number > 0:
-                self._steps[before * self._num_tokens + drafts[number - 1]] = current
-            before = current
-            row = self._rows.get(clamped)
-            if status == MADE and way is not None:
-                row = self._intern(way, buffer, columns)
-            elif status != KNOWN or (number == 0 and (row is None or row.content is None)):
-                row = self._decide(plans, columns, way)
-            if row is not None:
-                self._rows[clamped] = self._rows[current] = row
-            first = first or row
+        heads, ways = self.table.make_rows(plans, buffer, configuration, followed)
+        first = self._take_row(plans, buffer, 0, heads[0], ways[0])
+        if len(heads) > 1:
+            if len(self._steps) >= MAX_REMEMBERED_STEPS:
+                self._steps.clear()
+            before = configuration
+            for position in range(1, len(heads)):
+                head = heads[position]
+                if head[STATUS] == ENDED:
+                    break
+                self._steps[before * self._num_tokens + drafts[position - 1]] = before = head[CONFIGURATION]
+                self._take_row(plans, buffer, position, head, ways[position])
         self._store.give_back(buffer)
         assert first is not None
         return first
 
+    def _take_row(
+        self, plans: Plans, buffer: RowBuffer, position: int, head: list[int], way: Way | None
+    ) -> MaskRow | None:
+        """Remembers what the kernel made; None for a row that is known, but not kept any more, further on."""
+        status, clamped = head[STATUS], head[CLAMPED]
+        row: MaskRow | None
+        if status == MADE and way is not None:
+            row = self._intern(way, buffer, head)
+        else:
+            row = self._rows.get(clamped)
+            if status != KNOWN or (position == 0 and (row is None or row.content is None)):
+                row = self._decide(plans, buffer.found[position].tolist(), way)
+            elif row is None:
+                return None
+        self._rows[clamped] = self._rows[head[CONFIGURATION]] = row
+        return row
+
     def _begin_plans(self) -> Plans:
-        index = self._index
-        remembers = not self._has_terminals and any(is_counted for _, is_counted in self.loop_sets)
         has_words = any(can_be_entered(atoms) and atoms & PROBE_ATOMS for atoms, _ in self.loop_sets)
-        plans = self._plans = Plans(
-            index.text_bytes,
-            index.begins_of_texts,
-            index.eos_words,
-            has_words=has_words,
-            remembers_others=remembers,
-        )
-        index.slices.add_user(self)
+        counts = any(is_counted for _, is_counted in self.loop_sets)
+        plans = Plans(self._index.plan, has_words=has_words, counts=counts, has_terminals=self._has_terminals)
+        self._plans = plans
+        self._index.slices.add_user(self)
         return plans
 
     def forget_slices(self) -> None:
@@ -200,9 +207,8 @@ class Epoch:
         if self._plans is not None:
             self.table.forget_ways(self._plans)
 
-    def _intern(self, way: Way, buffer: RowBuffer, columns: list[int]) -> MaskRow:
-        made = buffer.made_row(columns[NUM_CHANGED], columns[BEGIN])
-        return self._store.intern(way.base, made, columns[DIGEST])
+    def _intern(self, way: Way, buffer: RowBuffer, head: list[int]) -> MaskRow:
+        return self._store.intern(way.base, buffer.made_row(head[NUM_CHANGED], head[BEGIN]), head[DIGEST])
 
     def _decide(self, plans: Plans, columns: list[int], failed: Way | None) -> MaskRow:
         """Makes a row by the first way that is one to it, except for the one that was taken already.
@@ -228,14 +234,14 @@ class Epoch:
         """The row, or None where the configuration is not of the way's kind."""
         buffer = self._store.take_buffer()
         loops = (columns[LOOP], columns[SPACED_LOOP])
-        ((made, _),) = self.table.make_rows(plans, buffer, columns[CLAMPED], way=way, loops=loops, added=added)
-        row = self._intern(way, buffer, made) if made[STATUS] == MADE else None
+        heads, _ = self.table.make_rows(plans, buffer, columns[CLAMPED], NO_DRAFTS, way, loops, added)
+        row = self._intern(way, buffer, heads[0]) if heads[0][STATUS] == MADE else None
         self._store.give_back(buffer)
         return row
 
     def _terminal_words(self, configuration: int) -> ListedWords:
         """The words of the row of the tokens that token terminals take, and their places."""
-        row = np.zeros_like(self._index.eos_row)
+        row = np.zeros(self._store.num_mask_words, np.uint32)
         for token_set in self.table.open_token_sets(configuration):
             row |= self._terminals.rows[token_set]
         return listed_words(row)

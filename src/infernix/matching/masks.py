@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.matching.forest import Forest
+from infernix.matching.plans import VocabularyPlan
 from infernix.matching.rows import DEFAULT_ROW_BYTES, ListedWords, RowStore, listed_words, packed_row
 from infernix.matching.slices import DEFAULT_SLICE_BYTES, SliceStore, forest_by_kind
 from infernix.matching.trie import TokenTrie, build_trie
@@ -44,14 +45,8 @@ class VocabularyIndex:
         return build_trie(self.vocabulary)
 
     @cached_property
-    def eos_row(self) -> NDArray[np.uint32]:
-        """The mask row of all EOS tokens."""
-        return packed_row(self.vocabulary.classes == TokenClass.EOS)
-
-    @cached_property
-    def eos_words(self) -> ListedWords:
-        """The words of this row that are not zero, and their places."""
-        return listed_words(self.eos_row)
+    def _eos_words(self) -> ListedWords:
+        return listed_words(packed_row(self.vocabulary.classes == TokenClass.EOS))
 
     @cached_property
     def text_bytes(self) -> NDArray[np.uint8]:
@@ -71,8 +66,12 @@ class VocabularyIndex:
             yield data if token_class == TokenClass.TEXT else b""
 
     @cached_property
-    def begins_of_texts(self) -> NDArray[np.int64]:
-        """The same as int64 [num_tokens + 1]."""
+    def plan(self) -> VocabularyPlan:
+        """What the plans of all grammars begin with."""
+        return VocabularyPlan(self.text_bytes, self._begins_of_texts, self._eos_words, self.whole_way)
+
+    @cached_property
+    def _begins_of_texts(self) -> NDArray[np.int64]:
         return np.array(self.text_begins, np.int64)
 
     @cached_property

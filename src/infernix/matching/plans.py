@@ -38,6 +38,7 @@ WAYS = CHOICES + 2 * NUM_CHOICES
 MAX_WAYS = 64
 PLAN_LENGTH = WAYS + MAX_WAYS * WAY_WIDTH
 
+NOTHING_KNOWN = 0  # the kind of rows without a loop or run, where no loop can be entered
 NO_WAY = -1
 IS_ENTERED = -2  # instead of a way: that depends on the loops that the configuration enters
 _MIX = 0x1B873593CC9E2D51
@@ -64,22 +65,19 @@ def chosen_way(plan: Plan, key: int) -> int:
     return NO_WAY
 
 
-class Plans:
-    """Ways by number, and the number of the way by kind of row."""
+class VocabularyPlan:
+    """What all plans of a vocabulary begin with."""
 
     def __init__(
         self,
         text_bytes: NDArray[np.uint8],
         text_begins: NDArray[np.int64],
         end: tuple[NDArray[np.uint32], NDArray[np.int64]],
-        *,
-        has_words: bool,
-        remembers_others: bool,
+        whole: Way,
     ) -> None:
         """end: the words of the row of the EOS tokens that are not zero, and their places.
 
-        has_words: whether some loop is on words.
-        remembers_others: whether rows that differ in nothing but the tokens of a counted loop are made of each other.
+        whole: the way by which all tokens are walked, that to rows of which nothing else is known.
         """
         self.numbers: Plan = np.zeros(PLAN_LENGTH, np.int64)
         header = self.numbers
@@ -87,13 +85,35 @@ class Plans:
         header[TEXT_BEGINS], header[NUM_TOKENS] = address_of(text_begins, np.int64), len(text_begins) - 1
         header[END_WORDS], header[END_PLACES] = address_of(end[0], np.uint32), address_of(end[1], np.int64)
         header[NUM_END_WORDS] = len(end[0])
-        header[HAS_WORDS], header[REMEMBERS_OTHERS] = has_words, remembers_others
-        self.max_depth = 0
-        """How far walks go down."""
+        header[WAYS : WAYS + WAY_WIDTH] = whole.numbers
+        header[CHOICES] = NOTHING_KNOWN + 1
+        self.whole = whole
         self._kept = (text_bytes, text_begins, end)
-        self._ways: list[Way] = []
-        self._numbers: dict[int, int] = {}
-        self._num_chosen = 0
+
+
+class Plans:
+    """Ways by number, and the number of the way by kind of row."""
+
+    def __init__(self, vocabulary: VocabularyPlan, *, has_words: bool, counts: bool, has_terminals: bool) -> None:
+        """has_words, counts: whether some loop is on words, and whether some is counted.
+
+        has_terminals: whether there are token terminals. No way is chosen then, because rows need more than ways; else
+        rows that differ in nothing but the tokens of a counted loop are made of each other.
+        """
+        self.numbers: Plan = vocabulary.numbers.copy()
+        self.numbers[HAS_WORDS] = has_words
+        self.numbers[REMEMBERS_OTHERS] = counts and not has_terminals
+        self.max_depth = vocabulary.whole.max_depth
+        """How far walks go down."""
+        self._vocabulary = vocabulary
+        self._ways: list[Way] = [vocabulary.whole]
+        self._numbers: dict[int, int] = {id(vocabulary.whole): 0}
+        # By key, where it stands among the choices.
+        self._slots: dict[int, int] = {NOTHING_KNOWN: 0}
+        self._taken_slots: set[int] = {0}
+        self._has_terminals = has_terminals
+        if has_terminals:
+            self.numbers[CHOICES:WAYS] = 0
 
     def way(self, number: int) -> Way:
         """A way by its number."""
@@ -114,22 +134,30 @@ class Plans:
 
     def choose(self, key: int, way: Way | None) -> None:
         """Takes a way for all rows of a kind, or IS_ENTERED for None; key: as `row_making` makes it."""
+        if self._has_terminals:
+            return
         number = IS_ENTERED if way is None else self.number_of(way)
-        if 2 * self._num_chosen >= NUM_CHOICES:
-            self._forget_choices()
-        slot = _first_slot(key)
-        while self.numbers[CHOICES + 2 * slot] not in (0, key + 1):
-            slot = (slot + 1) % NUM_CHOICES
-        self._num_chosen += int(self.numbers[CHOICES + 2 * slot] == 0)
-        self.numbers[CHOICES + 2 * slot] = key + 1
+        slot = self._slots.get(key)
+        if slot is None:
+            if 2 * len(self._slots) >= NUM_CHOICES:
+                self._forget_choices()
+            slot = _first_slot(key)
+            while slot in self._taken_slots:
+                slot = (slot + 1) % NUM_CHOICES
+            self._slots[key] = slot
+            self._taken_slots.add(slot)
+            self.numbers[CHOICES + 2 * slot] = key + 1
         self.numbers[CHOICES + 2 * slot + 1] = number
 
     def forget(self) -> None:
-        """Lets go of all ways, as when their slices are dropped."""
+        """Lets go of all ways but the first, as when their slices are dropped."""
+        del self._ways[1:]
+        self._numbers = {id(self._ways[0]): 0}
         self._forget_choices()
-        self._ways.clear()
-        self._numbers.clear()
 
     def _forget_choices(self) -> None:
-        self.numbers[CHOICES : CHOICES + 2 * NUM_CHOICES] = 0
-        self._num_chosen = 0
+        if self._has_terminals:
+            return
+        self.numbers[CHOICES:WAYS] = self._vocabulary.numbers[CHOICES:WAYS]
+        self._slots = {NOTHING_KNOWN: 0}
+        self._taken_slots = {0}

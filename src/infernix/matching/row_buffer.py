@@ -38,6 +38,7 @@ MAX_MADE_ROWS = 17
 MADE_WORDS_ROOM = 1 << 12
 # Columns of what is found out about a row: see `row_making`.
 FOUND_WIDTH = 20
+HEAD_WIDTH = 7
 # So many tokens of one place are taken to have more words than can be listed.
 MAX_LISTED_ENTRIES = 1 << 10
 # More words than change are listed: those that the base has, too, turn out not to.
@@ -54,15 +55,17 @@ class RowBuffer:
 
     Of a finished row, the words that differ from the base, at most max_changed_words, are in made_words, and where they
     are in made_places, behind those of the rows before; where they are more, words[CONTENT] is the whole row.
-    found: int64 [MAX_MADE_ROWS, FOUND_WIDTH], what `make_rows` found out. numbers: all of this for the kernel.
+    found: int64 [MAX_MADE_ROWS, FOUND_WIDTH], what `make_rows` found out; heads: the columns of it that are always
+    asked for. numbers: all of this for the kernel.
     """
 
-    __slots__ = ("_path", "found", "made_places", "made_words", "numbers", "places", "words")
+    __slots__ = ("_max_depth", "_path", "found", "heads", "made_places", "made_words", "numbers", "places", "words")
 
     def __init__(self, num_mask_words: int, max_changed_words: int) -> None:
         self.words: Words = np.zeros((3, num_mask_words), np.uint32)
         self.places: Places = np.zeros((2, 1 + _LISTED_PER_CHANGED_WORD * max_changed_words), np.int64)
         self.found = np.zeros((MAX_MADE_ROWS, FOUND_WIDTH), np.int64)
+        self.heads = self.found[:, :HEAD_WIDTH]
         self.made_words: Words = np.zeros(MADE_WORDS_ROOM, np.uint32)
         self.made_places: Places = np.zeros(MADE_WORDS_ROOM, np.int64)
         self.numbers = np.zeros(NUM_NUMBERS, np.int64)
@@ -72,11 +75,13 @@ class RowBuffer:
         self.numbers[FOUND] = address_of(self.found, np.int64)
         self.numbers[MADE_WORDS] = address_of(self.made_words, np.uint32)
         self.numbers[MADE_PLACES] = address_of(self.made_places, np.int64)
+        self._max_depth = -1
         self.give_depth(0)
 
     def give_depth(self, max_depth: int) -> None:
         """Makes room for walks that go down so far."""
-        if max_depth > self.numbers[MAX_DEPTH] or max_depth == 0:
+        if max_depth > self._max_depth:
+            self._max_depth = max_depth
             self._path = np.zeros((max_depth, 4), np.int32)
             self.numbers[[PATH, MAX_DEPTH]] = address_of(self._path, np.int32), max_depth
 
