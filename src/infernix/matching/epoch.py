@@ -91,13 +91,19 @@ class Epoch:
             return DEAD
         key = configuration * self._num_tokens + token
         known = self._steps.get(key)
-        if known is None:
-            known = self._work_out_step(configuration, token)
-            if len(self._steps) >= MAX_REMEMBERED_STEPS:
-                self._steps.clear()
-            self._steps[key] = known
-            self._check_size()
-        return known
+        if known is not None:
+            return known
+        begin, end = self._text_begins[token], self._text_begins[token + 1]
+        if begin == end and not (self._has_terminals and self._can_step[token]):
+            return DEAD
+        following = self.table.step_token(
+            configuration, self._text_bytes, begin, end, token, self._terminals.membership
+        )
+        if len(self._steps) >= MAX_REMEMBERED_STEPS:
+            self._steps.clear()
+        self._steps[key] = following
+        self._check_size()
+        return following
 
     def step_bytes(self, configuration: int, data: NDArray[np.uint8], begin: int, end: int) -> int:
         """Where data[begin:end] leads, whatever tokens it came in; DEAD where it leaves the language."""
@@ -114,14 +120,6 @@ class Epoch:
         """Makes the limit twice what is there: what is alive takes its place in any table."""
         self.limit_bytes = max(self.limit_bytes, 2 * self.num_bytes)
         self.is_full = False
-
-    def _work_out_step(self, configuration: int, token: int) -> int:
-        if not self._can_step[token]:
-            return DEAD
-        begin, end = self._text_begins[token], self._text_begins[token + 1]
-        if begin == end and not self._has_terminals:
-            return DEAD
-        return self.table.step_token(configuration, self._text_bytes, begin, end, token, self._terminals.membership)
 
     def copy_row(
         self, configuration: int, target: NDArray[np.int32], drafts: Sequence[int] = (), position: int = 0
