@@ -64,11 +64,8 @@ class Session(Protocol):
     def num_rows_made(self) -> int | None:
         """A counter of rows that had to be worked out; None where the engine does not say or keeps none."""
 
-    def kept_bytes(self, num_distinct_rows: int) -> int | None:
-        """Memory that stays while the grammar is in use; None where the engine does not say.
-
-        `num_distinct_rows` is the number of different rows met so far, for an engine that keeps them outside.
-        """
+    def kept_bytes(self) -> int | None:
+        """Memory that stays while the grammar is in use, rows included; None where the engine does not say."""
 
 
 class Engine(Protocol):
@@ -127,8 +124,8 @@ class _InfernixSession:
     def num_rows_made(self) -> int | None:
         return self._grammar.index.rows.clock
 
-    def kept_bytes(self, num_distinct_rows: int) -> int | None:
-        return self._grammar.num_bytes + num_distinct_rows * self._grammar.vocabulary.num_mask_words * 4
+    def kept_bytes(self) -> int | None:
+        return self._grammar.num_bytes + self._grammar.epoch.num_row_bytes
 
 
 class XGrammarEngine:
@@ -205,7 +202,7 @@ class _XGrammarSession:
     def num_rows_made(self) -> int | None:
         return None
 
-    def kept_bytes(self, num_distinct_rows: int) -> int | None:
+    def kept_bytes(self) -> int | None:
         return self._num_bytes
 
 
@@ -305,7 +302,7 @@ class _LLGuidanceSession:
     def num_rows_made(self) -> int | None:
         return None
 
-    def kept_bytes(self, num_distinct_rows: int) -> int | None:
+    def kept_bytes(self) -> int | None:
         return None
 
 

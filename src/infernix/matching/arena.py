@@ -37,7 +37,7 @@ LOOP_SETS = 28  # low and high word of a set of atoms
 STAND_INS = 31  # state -> one that stands for it where masks are worked out
 LOOP_STARTS = 30  # set by set: an ASCII byte of it or NO_BYTE; by byte class, whether it can begin a character of it
 # Tables that grow.
-NEXT = 10  # configuration * num_classes + class -> configuration or UNKNOWN
+NEXT = 10  # configuration * num_classes + class -> configuration, SOMEWHERE or UNKNOWN
 CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, clamped form,
 # run set, characters left in it, whether its mask row was made
 ITEMS = 12  # state, frame
@@ -118,7 +118,8 @@ NO_BYTE = -1
 NO_FRAME = -1
 UNBOUNDED = -1
 NO_LIMIT = 1 << 30  # iterations left where nothing is counted
-UNKNOWN = -1
+SOMEWHERE = -1  # a configuration that is not dead, but not known
+UNKNOWN = -2
 DEAD = 0  # the configuration without items
 NOT_STARTED = -2  # the configuration from which the first one is found
 STOPPED = -1  # a kernel's result where control[FULL] or control[LIMIT] says why there is none

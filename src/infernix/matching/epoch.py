@@ -72,11 +72,18 @@ class Epoch:
         self._may_end: dict[int, bool] = {}
         self._rows: dict[int, MaskRow] = {}
         self._plans: Plans | None = None
+        self._num_plan_bytes = 0
 
     @property
     def num_bytes(self) -> int:
         """Memory of the table and of what is remembered beside it, rows not counted."""
-        return self.table.num_bytes + _ENTRY_BYTES * (len(self._steps) + len(self._may_end) + len(self._rows))
+        num_entries = len(self._steps) + len(self._may_end) + len(self._rows)
+        return self.table.num_bytes + self._num_plan_bytes + _ENTRY_BYTES * num_entries
+
+    @property
+    def num_row_bytes(self) -> int:
+        """Memory of its configurations' rows in the vocabulary's store, without the rows that they differ from."""
+        return sum(row.num_bytes for row in set(self._rows.values()) if row.content is not None)
 
     def may_end(self, configuration: int) -> bool:
         """Whether an EOS token is legal."""
@@ -112,8 +119,7 @@ class Epoch:
         return following
 
     def _check_size(self) -> None:
-        num_entries = len(self._steps) + len(self._may_end) + len(self._rows)
-        if self.table.num_bytes + _ENTRY_BYTES * num_entries > self.limit_bytes:
+        if self.num_bytes > self.limit_bytes:
             self.is_full = True
 
     def extend(self) -> None:
@@ -197,6 +203,7 @@ class Epoch:
         counts = any(is_counted for _, is_counted in self.loop_sets)
         plans = Plans(self._index.plan, has_words=has_words, counts=counts, has_terminals=self._has_terminals)
         self._plans = plans
+        self._num_plan_bytes = plans.numbers.nbytes
         self._index.slices.add_user(self)
         return plans
 

@@ -36,6 +36,7 @@ from infernix.matching.arena import (
     RULES,
     RUN_LEFT,
     RUN_SET,
+    SOMEWHERE,
     SORTED,
     STAND_INS,
     STATE_LOOPS,
@@ -192,26 +193,18 @@ def _set_dead_classes(A: Arena, C: Control, configuration: int) -> None:
         for byte_class in range(num_classes):
             A[cells + byte_class] = DEAD if num_items == 0 else UNKNOWN
         return
-    # Slices, because an index that cannot be negative lets these loops become vector code. UNKNOWN has all bits.
+    # All states of a network lead to the end of their rule, so a step that some item has is never a dead end.
+    # Slices, because an index that cannot be negative lets these loops become vector code. SOMEWHERE has all bits.
     found = A[cells : cells + num_classes]
     for item_row in range(first_item, first_item + num_items):
         begin = C[DELTA] + A[C[ITEMS] + 2 * item_row] * num_classes
         targets = A[begin : begin + num_classes]
         if item_row == first_item:
             for byte_class in range(num_classes):
-                found[byte_class] = DEAD if targets[byte_class] == NO_TARGET else UNKNOWN
+                found[byte_class] = DEAD if targets[byte_class] == NO_TARGET else SOMEWHERE
         else:
             for byte_class in range(num_classes):
-                found[byte_class] |= DEAD if targets[byte_class] == NO_TARGET else UNKNOWN
-
-
-@inner
-def knows_dead_classes(A: Arena, C: Control, configuration: int) -> bool:
-    """Whether every byte leads somewhere that is not noted to lead nowhere, whether or not it is known where.
-
-    All states of a network lead to the end of their rule, so a step that some item has is never a dead end.
-    """
-    return bool(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration + 1] <= MAX_EXAMINED_ITEMS)
+                found[byte_class] |= DEAD if targets[byte_class] == NO_TARGET else SOMEWHERE
 
 
 @inner

@@ -28,7 +28,6 @@ from infernix.matching.arena import (
     STOPPED,
     TOKEN_BEGIN,
     TOKEN_EDGES,
-    UNKNOWN,
     Arena,
     Control,
 )
@@ -43,7 +42,7 @@ def step(A: Arena, C: Control, configuration: int, byte: int) -> int:
     byte_class = int(A[C[CLASS_OF] + byte])
     cell = configuration * C[NUM_CLASSES] + byte_class
     known = int(A[C[NEXT] + cell])
-    if known != UNKNOWN:
+    if known >= 0:
         return known
     num_items = list_plain_targets(A, C, configuration, byte_class)
     if num_items >= 0:

@@ -15,8 +15,8 @@ from infernix.matching.arena import (
     LOOP_SETS,
     NEXT,
     NUM_CLASSES,
+    SOMEWHERE,
     STOPPED,
-    UNKNOWN,
     Arena,
     Control,
 )
@@ -29,7 +29,6 @@ from infernix.matching.forest import (
     MAX_CHARACTERS_BELOW,
     NEXT_TOKEN,
 )
-from infernix.matching.interning import knows_dead_classes
 from infernix.matching.jit import inner
 from infernix.matching.loop_walk import are_same_to_tokens
 from infernix.matching.row_buffer import MAX_LISTED_ENTRIES, SET, clear_bits, forget_words, note_word, set_bits
@@ -47,9 +46,9 @@ def atoms_of_set(A: Arena, C: Control, loop_set: int) -> int:
 
 @inner
 def _peek(A: Arena, C: Control, configuration: int, byte: int) -> int:
-    """Where a byte leads; UNKNOWN where it leads somewhere and nobody has asked where."""
+    """Where a byte leads; SOMEWHERE where nobody has asked where."""
     known = int(A[C[NEXT] + configuration * C[NUM_CLASSES] + A[C[CLASS_OF] + byte]])
-    if known != UNKNOWN or knows_dead_classes(A, C, configuration):
+    if known >= SOMEWHERE:
         return known
     return step(A, C, configuration, byte)
 
@@ -105,9 +104,7 @@ def walk(
         if following == DEAD:
             node += 1
             continue
-        if following == UNKNOWN and (
-            nodes[node, FIRST_CHILD] != nodes[node, LAST_CHILD] or not knows_dead_classes(A, C, current)
-        ):
+        if following < 0 and (following != SOMEWHERE or nodes[node, FIRST_CHILD] != nodes[node, LAST_CHILD]):
             following = step(A, C, current, byte)
             if following == DEAD:
                 if C[FULL] != 0 or C[LIMIT] != 0:
