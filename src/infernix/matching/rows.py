@@ -11,7 +11,7 @@ used everywhere, and to set a few words.
 from __future__ import annotations
 
 import threading
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,15 +158,19 @@ def _has_content(known: MaskRow, base: BaseRow, made: MadeRow) -> bool:
         if known.base is base and known.differences is not None and _are_same(made, known.differences):
             return True
     elif known.base is None and content[0] is not None:
-        return bool((content[0].view(np.uint32) == made).all())
+        return _have_same_bytes(content[0], made)
     # Two ways to one row: from different bases, or in another order.
     row, other = known.words(), MaskRow(base, made).words()
-    return row is not None and other is not None and bool((row == other).all())
+    return row is not None and other is not None and _have_same_bytes(row, other)
 
 
 def _are_same(words: ListedWords, others: ListedWords) -> bool:
-    # As bytes: NumPy takes several times as long to compare a few words.
-    return words[1].tobytes() == others[1].tobytes() and words[0].tobytes() == others[0].tobytes()
+    return _have_same_bytes(words[1], others[1]) and _have_same_bytes(words[0], others[0])
+
+
+def _have_same_bytes(left: NDArray[Any], right: NDArray[Any]) -> bool:
+    # NumPy takes several times as long to compare.
+    return left.tobytes() == right.tobytes()
 
 
 def _copied(row: NDArray[_WordT]) -> NDArray[_WordT]:
