@@ -161,6 +161,7 @@ _INITIAL_ROWS = {
 _SLOT_TABLES = {CONFIGURATIONS: CONFIGURATION_SLOTS, FRAMES: FRAME_SLOTS, WORK: WORK_SLOTS, LINKS: LINK_SLOTS}
 # Tables of which only the rows in use need to be kept, and which says how many those are.
 _COUNTED_BY = {CONFIGURATIONS: CONFIGURATIONS, NEXT: CONFIGURATIONS, ITEMS: ITEMS, FRAMES: FRAMES, PAIRS: PAIRS}
+_GROWING_TOGETHER = (CONFIGURATIONS, ITEMS, FRAMES, PAIRS)
 _SLOTS_PER_ROW = {CONFIGURATIONS: 2, FRAMES: 4, WORK: 2, LINKS: 2}
 _SLOTS = frozenset(_SLOT_TABLES.values())
 # The order in which tables stand in an arena: those of the network, which never grow, then the others, those that grow
@@ -200,26 +201,42 @@ def num_used_bytes(control: Control) -> int:
 
 
 def grown(arena: Arena, control: Control) -> Arena:
-    """An arena in which the table that control[FULL] names has twice the rows: a larger one, or the same where that
-    has the room. `control` is updated in place.
+    """An arena in which the table that control[FULL] names has twice the rows, and so have others that are nearly as
+    full: a larger one, or the same where that has the room. `control` is updated in place.
 
-    Hash tables that have to grow with it come out empty and must be filled again (`rebuild_slots`).
+    Hash tables that have to grow with them come out empty and must be filled again (`rebuild_slots`).
     Raises ConstraintTooLarge where the tables would pass MAX_ARENA_BYTES.
     """
-    capacities: list[int] = control[CAPACITY : CAPACITY + NUM_TABLES].tolist()
     table = int(control[FULL]) - 1
-    capacities[table] *= 2
-    if table in _SLOT_TABLES:
-        capacities[_SLOT_TABLES[table]] = _SLOTS_PER_ROW[table] * capacities[table]
-    if table == CONFIGURATIONS:
-        capacities[NEXT] = capacities[table]
     control[FULL] = 0
-    num_bytes = 4 * sum(map(mul, capacities, _row_widths(control)))
+    before: list[int] = control[CAPACITY : CAPACITY + NUM_TABLES].tolist()
+    counts: list[int] = control[COUNT : COUNT + NUM_TABLES].tolist()
+    widths = _row_widths(control)
+    capacities = _doubled(before, [table])
+    num_bytes = 4 * sum(map(mul, capacities, widths))
     if num_bytes > MAX_ARENA_BYTES:
         raise ConstraintTooLarge(
             f"the constraint's tables would take {num_bytes} bytes, the bound is {MAX_ARENA_BYTES}"
         )
+    if table in _GROWING_TOGETHER:
+        # Others that are more than half full would be next, each with as much to be moved.
+        more = [other for other in _GROWING_TOGETHER if other != table and 2 * counts[other] > before[other]]
+        larger = _doubled(capacities, more)
+        if 4 * sum(map(mul, larger, widths)) <= MAX_ARENA_BYTES:
+            capacities = larger
     return _lay_out(arena, control, capacities)
+
+
+def _doubled(capacities: list[int], tables: list[int]) -> list[int]:
+    """The capacities with twice the rows in some tables, and what goes with them."""
+    capacities = capacities.copy()
+    for table in tables:
+        capacities[table] *= 2
+        if table in _SLOT_TABLES:
+            capacities[_SLOT_TABLES[table]] = _SLOTS_PER_ROW[table] * capacities[table]
+        if table == CONFIGURATIONS:
+            capacities[NEXT] = capacities[table]
+    return capacities
 
 
 def _row_widths(control: Control) -> list[int]:

@@ -13,6 +13,7 @@ from infernix.matching import arena
 from infernix.matching.arena import new_arena
 from infernix.matching.far_states import stand_ins
 from infernix.matching.interning import initialize, rebuild_slots
+from infernix.matching.jit import entry_of
 from infernix.matching.loops import loop_tables
 from infernix.matching.network import Network, build_network
 from infernix.matching.plans import NO_WAY, Plans
@@ -27,6 +28,7 @@ DEAD = arena.DEAD
 STOPPED = arena.STOPPED
 
 _NO_BYTES = np.zeros(0, np.uint8)
+_SLOT_CAPACITIES = [arena.CAPACITY + arena.CONFIGURATION_SLOTS, arena.CAPACITY + arena.FRAME_SLOTS]
 _BY_A_WAY = (MADE, NOT_OF_KIND)
 NO_DRAFTS = np.zeros(0, np.int64)
 _NO_TERMINALS = np.zeros((0, 0), np.uint8)
@@ -63,6 +65,9 @@ class ConfigurationTable:
         self._control[arena.MAX_TOKEN_BYTES] = max_token_bytes
         initialize(self._arena, self._control)
         self._control[arena.ROOT_RULE] = network.root_rule
+        # Every call has arguments of the same types, as the methods below say.
+        self._advance = entry_of(advance)
+        self._make_rows = entry_of(make_rows)
         self.start: int = self.step_bytes(arena.NOT_STARTED, _NO_BYTES, 0, 0)
 
     @classmethod
@@ -93,7 +98,7 @@ class ConfigurationTable:
         """
         with self._lock:
             while (
-                result := advance(self._arena, self._control, configuration, data, begin, end, token, membership)
+                result := self._advance(self._arena, self._control, configuration, data, begin, end, token, membership)
             ) == STOPPED:
                 self._make_room()
             return result
@@ -143,7 +148,7 @@ class ConfigurationTable:
             buffer.give_depth(plans.max_depth)
             numbers = (configuration, number, *loops)
             while (
-                count := make_rows(
+                count := self._make_rows(
                     self._arena, self._control, plans.numbers, buffer.numbers, drafts, first, *numbers, *added
                 )
             ) < 0:
@@ -203,8 +208,8 @@ class ConfigurationTable:
             self._control[arena.LIMIT] = 0
             self._control[arena.FULL] = 0
             raise ConstraintTooLarge(_LIMIT_MESSAGES[limit])
-        full = int(self._control[arena.FULL]) - 1
+        slots = self._control[_SLOT_CAPACITIES].tolist()
         self._arena = arena.grown(self._arena, self._control)
         self.num_bytes = arena.num_used_bytes(self._control)
-        if full in (arena.CONFIGURATIONS, arena.FRAMES):
+        if self._control[_SLOT_CAPACITIES].tolist() != slots:
             rebuild_slots(self._arena, self._control)

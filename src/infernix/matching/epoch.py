@@ -119,7 +119,9 @@ class Epoch:
         return following
 
     def _check_size(self) -> None:
-        if self.num_bytes > self.limit_bytes:
+        # As `num_bytes` has it, but called whenever something is remembered.
+        num_entries = len(self._steps) + len(self._may_end) + len(self._rows)
+        if self.table.num_bytes + self._num_plan_bytes + _ENTRY_BYTES * num_entries > self.limit_bytes:
             self.is_full = True
 
     def extend(self) -> None:

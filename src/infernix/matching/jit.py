@@ -145,6 +145,19 @@ def kernel(function: FunctionT) -> FunctionT:
     return compiled  # type: ignore[no-any-return]
 
 
+def entry_of(compiled: FunctionT) -> FunctionT:
+    """The machine code's own entry of a kernel; the kernel itself where it is not compiled yet.
+
+    The entry takes arguments of exactly the types that the kernel was compiled for and does not look whether they are:
+    looking takes a third of a call's time.
+    """
+    dispatcher: Any = compiled
+    if numba_is_off() or not dispatcher.signatures:
+        return compiled
+    (signature,) = dispatcher.signatures
+    return dispatcher.overloads[signature].entry_point  # type: ignore[no-any-return]
+
+
 def inner(function: FunctionT) -> FunctionT:
     """Compiled, called by kernels only, without an entry for Python or machine code of its own."""
     compile_inner: Any = numba.njit

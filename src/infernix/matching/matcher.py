@@ -95,7 +95,11 @@ class Matcher:
 
     def accept(self, token: int) -> bool:
         """Moves on by `token` if it is legal; otherwise says no and stays."""
-        following = self._following(token)
+        configuration, epoch = self._path[-1], self._epoch
+        if token in self._eos_ids:
+            following = _TERMINATED if configuration != _TERMINATED and epoch.may_end(configuration) else DEAD
+        else:
+            following = epoch.step(configuration, token) if configuration != _TERMINATED else DEAD
         if following == DEAD:
             return False
         is_provisional = bool(self._marks) or self._preview_begin is not None
@@ -113,7 +117,7 @@ class Matcher:
             self._path.append(following)
         else:
             self._path[0] = following
-            if self._epoch.is_full:
+            if epoch.is_full:
                 self._leave_epoch()
         return True
 
@@ -150,14 +154,6 @@ class Matcher:
                 configuration, epoch = self._grammar.move(configuration, epoch)
         self._path[0], self._epoch = configuration, epoch
         return True
-
-    def _following(self, token: int) -> int:
-        configuration = self._path[-1]
-        if configuration == _TERMINATED:
-            return DEAD
-        if token in self._eos_ids:
-            return _TERMINATED if self._epoch.may_end(configuration) else DEAD
-        return self._epoch.step(configuration, token)
 
     def mark(self) -> int:
         """A position to come back to; history is kept until `rollback` to it."""
