@@ -100,6 +100,23 @@ def test_hash_tables_grow_with_their_tables_and_come_out_empty() -> None:
     tables.check()
 
 
+@pytest.mark.parametrize("is_bound_near", [False, True])
+def test_tables_that_are_more_than_half_full_grow_as_well(is_bound_near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the bound is near: then only what has to."""
+    tables = Tables(Random(0))
+    for table, share in ((arena.FRAMES, 0.5), (arena.ITEMS, 0.6), (arena.PAIRS, 1)):
+        tables.add_rows(table, int(share * tables.capacity(table)))
+    before = {table: tables.capacity(table) for table in (*COUNTED, *SLOTS.values(), arena.NEXT, arena.WORK)}
+    has_to_grow = {arena.CONFIGURATIONS, arena.NEXT, arena.CONFIGURATION_SLOTS}
+    if is_bound_near:
+        more_bytes = 4 * sum(before[table] * tables.width(table) for table in has_to_grow)
+        monkeypatch.setattr(arena, "MAX_ARENA_BYTES", arena.num_used_bytes(tables.control) + more_bytes)
+    tables.grow(arena.CONFIGURATIONS)
+    grown = {table for table, capacity in before.items() if tables.capacity(table) == 2 * capacity}
+    assert grown == has_to_grow | (set() if is_bound_near else {arena.ITEMS, arena.PAIRS})
+    tables.check()
+
+
 def test_the_first_growths_move_nothing_of_the_network() -> None:
     tables = Tables(Random(0))
     block = tables.arena

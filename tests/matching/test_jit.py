@@ -218,6 +218,17 @@ class TestFiles:
         assert list((tmp_path / "temporary").iterdir()) == []  # and takes it along at its end
 
 
+class TestEntries:
+    def test_an_entry_is_the_kernel_until_that_is_compiled(self, small_kernel: SmallKernel) -> None:
+        kernel: Any = jit.kernel(small_kernel.function)
+        assert jit.entry_of(kernel) is kernel
+        assert kernel(np.arange(5)) == 30
+        entry = jit.entry_of(kernel)
+        assert entry is not kernel
+        assert [entry(np.arange(length)) for length in (1, 5, 6)] == [0, 30, 55]
+        assert len(kernel.signatures) == 1
+
+
 class TestWarming:
     def test_everything_is_warm_and_stays_so(self) -> None:
         code = """
@@ -238,6 +249,8 @@ assert len(signatures) == len(jit.kernels()) > 10
 assert [name for name, found in signatures.items() if len(found) != 1] == []
 assert [kernel.__name__ for kernel in jit.kernels() if kernel.stats.cache_misses] == []
 assert [kernel.__name__ for kernel in jit.kernels() if sum(kernel.stats.cache_hits.values()) != 1] == []
+from infernix.matching import configurations
+configurations.entry_of = lambda kernel: kernel  # an entry would not look at its arguments
 from matching.test_jit import ask_for_everything
 ask_for_everything()
 assert {{kernel.__name__: kernel.signatures for kernel in jit.kernels()}} == signatures
@@ -319,6 +332,8 @@ def ask_for_everything() -> None:
             except ConstraintError:
                 continue
             walk(compiled.new_matcher(), vocabulary, rng, 20)
+    matcher = CompiledGrammar(GRAMMARS["json"], VocabularyIndex(VOCABULARY)).new_matcher()
+    matcher.look_ahead(list(b'{"a": [1, 2]}'), np.zeros((14, VOCABULARY.num_mask_words), np.int32))
     compiler = GrammarCompiler(VOCABULARY)
     for constraint in (
         OutputConstraint.json_object(),
