@@ -26,7 +26,6 @@ from infernix.matching.arena import (
     HAS_ROW,
     LIMIT,
     MAX_TOKEN_BYTES,
-    NO_LIMIT,
     STOPPED,
     Arena,
     Control,
@@ -140,6 +139,8 @@ ENDED = 4  # nothing follows: the draft before is not legal, or no text
 _LOOP_SET_BITS = 19
 _RUN_SET_BITS = 20
 _COUNT_BITS = 10
+# Instead of a figure: about as many.
+_FIRST_BUCKET = (1 << _COUNT_BITS) - 3
 _MIDDLE_STEP, _SMALLEST_STEP = CHARACTER_STEPS[1:]
 NO_KIND = -1
 NOT_ASKED = -1
@@ -154,26 +155,22 @@ def _asks(A: Arena, C: Control, clamped: int, kind: int, follow: int) -> bool:
 
 @inner
 def _kind_of_row(A: Arena, C: Control, clamped: int, kind: int, asks: bool, num_left: int, run_left: int) -> int:
-    """The choice of a way depends on nothing else, if as many iterations and characters are left."""
+    """The choice of a way depends on nothing else; num_left, run_left: how many iterations and characters are left."""
     row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * clamped
     loop_set, run_set = int(A[row + 4]), int(A[row + 7])
-    # No token is longer.
-    longest = C[MAX_TOKEN_BYTES] + 1
-    if loop_set >> _LOOP_SET_BITS != 0 or run_set >> _RUN_SET_BITS != 0 or longest >> _COUNT_BITS != 0:
+    if loop_set >> _LOOP_SET_BITS != 0 or run_set >> _RUN_SET_BITS != 0 or C[MAX_TOKEN_BYTES] >= _FIRST_BUCKET - 1:
         return NO_KIND
     key = (loop_set << 2) | kind
-    key = (key << _COUNT_BITS) | min(num_left, longest)
+    key = (key << _COUNT_BITS) | num_left
     key = (key << _RUN_SET_BITS) | run_set
-    key = (key << _COUNT_BITS) | min(run_left, longest)
+    key = (key << _COUNT_BITS) | run_left
     return int((key << 1) | int(asks))
 
 
 @inner
 def _bucket(num_left: int) -> int:
-    """As many characters as some that are treated alike mostly."""
-    if num_left <= _SMALLEST_STEP:
-        return _SMALLEST_STEP
-    return _MIDDLE_STEP if num_left <= _MIDDLE_STEP else NO_LIMIT
+    """Figures that are treated alike mostly."""
+    return _FIRST_BUCKET + int(num_left > _SMALLEST_STEP) + int(num_left > _MIDDLE_STEP)
 
 
 @inner
@@ -182,7 +179,9 @@ def _choose(A: Arena, C: Control, plan: Plan, found: Plan) -> int:
     clamped, kind, follow = int(found[CLAMPED]), int(found[DESCRIPTION + 4]), int(found[DESCRIPTION + 7])
     asks = _asks(A, C, clamped, kind, follow)
     found[ENTRY_ATOMS] = NOT_ASKED
-    num_left, run_left = int(found[DESCRIPTION + 3]), int(found[DESCRIPTION + 6])
+    # No token is longer.
+    longest = C[MAX_TOKEN_BYTES] + 1
+    num_left, run_left = min(int(found[DESCRIPTION + 3]), longest), min(int(found[DESCRIPTION + 6]), longest)
     found[KIND_OF_ROW] = _kind_of_row(A, C, clamped, kind, asks, num_left, run_left)
     found[KIND_OF_COUNT] = NO_KIND
     if found[KIND_OF_ROW] == NO_KIND:
