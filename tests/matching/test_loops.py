@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from functools import cache
 from random import Random
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from infernix.errors import ConstraintError
 from infernix.grammar import ir
 from infernix.grammar.build import build_grammar
-from infernix.grammar.ir import MAX_CODE_POINT, SURROGATES
+from infernix.grammar.ir import SURROGATES
 from infernix.grammar.unicode import character_class
 from infernix.matching import DEAD, CompiledGrammar, arena
-from infernix.matching.atoms import ATOM_OF_ASCII, ATOM_RANGES, NON_ASCII_ATOM, NUM_ASCII_ATOMS
+from infernix.matching.atoms import ATOM_OF_ASCII, NON_ASCII_ATOM, NUM_ASCII_ATOMS
 from infernix.matching.loops import loop_tables
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.network import Network, build_network
 from infernix.options import OutputConstraint
+from support.every_character import ALL_ATOMS, EveryCharacter
 from support.random_grammars import FAMILIES, random_grammar
 from support.vocabularies import byte_vocabulary
 
 ASCII_ATOMS = (1 << NUM_ASCII_ATOMS) - 1
-ALL_ATOMS = (1 << NON_ASCII_ATOM + 1) - 1
 
 
 def atom(character: str) -> int:
@@ -32,52 +30,9 @@ def atom(character: str) -> int:
     return 1 << int(ATOM_OF_ASCII[ord(character)])
 
 
-@cache
-def characters() -> list[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """All characters by the length of their encoding: bytes [n, length], and atoms [n]."""
-    atom_of = np.zeros(MAX_CODE_POINT + 1, np.int64)
-    for number, ranges in enumerate(ATOM_RANGES):
-        for low, high in ranges:
-            atom_of[low : high + 1] = number
-    blocks = ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, MAX_CODE_POINT))
-    found = []
-    for low, high in blocks:
-        assert not low <= SURROGATES[0] <= high
-        text = "".join(map(chr, range(low, high + 1))).encode()
-        found.append((np.frombuffer(text, np.uint8).reshape(high + 1 - low, -1), atom_of[low : high + 1]))
-    return found
-
-
-class EveryCharacter:
-    """Where each single character leads, taken together where a network cannot tell characters apart."""
-
-    def __init__(self, network: Network) -> None:
-        class_of = network.tables[arena.CLASS_OF].astype(np.int64)
-        self._delta = network.tables[arena.DELTA].reshape(network.num_states, network.num_classes)
-        self._groups = []
-        for data, atom_of in characters():
-            classes = class_of[data]
-            key = atom_of
-            for column in range(data.shape[1]):
-                key = key * network.num_classes + classes[:, column]
-            _, first = np.unique(key, return_index=True)
-            self._groups.append((classes[first], atom_of[first]))
-
-    def atoms_that_lead(self, state: int, targets: NDArray[np.bool_]) -> int:
-        """The atoms all of whose characters lead to one state, which is one of `targets`: bool [num_states]."""
-        atoms = ALL_ATOMS
-        for classes, atom_of in self._groups:
-            places = np.full(len(classes), state)
-            for column in range(classes.shape[1]):
-                places = np.where(places >= 0, self._delta[places, classes[:, column]], -1)
-            for number in np.unique(atom_of[~((places >= 0) & targets[places])]).tolist():
-                atoms &= ~(1 << number)
-        return atoms
-
-
 def loops_of(network: Network) -> list[tuple[int, int]]:
     """Own set and body set by state, as bits."""
-    tables = loop_tables(network, np.arange(network.num_states, dtype=np.int32))
+    tables, _ = loop_tables(network, np.arange(network.num_states, dtype=np.int32))
     sets = tables[arena.LOOP_SETS].view(np.uint64)
     assert sets[0] == 0
     counts = [int(atoms).bit_count() for atoms in sets]

@@ -26,7 +26,7 @@ def atoms_of(characters: str) -> int:
 
 def runs_by_state(network: Network) -> dict[int, tuple[int, int]]:
     """By state the atoms and the characters left."""
-    tables = loop_tables(network, np.arange(network.num_states, dtype=np.int32))
+    tables, _ = loop_tables(network, np.arange(network.num_states, dtype=np.int32))
     sets = tables[arena.LOOP_SETS].view(np.int64).tolist()
     loops = tables[arena.STATE_LOOPS].reshape(-1, arena.STATE_LOOPS_WIDTH)
     runs = loops[:, [arena.RUN_SET, arena.RUN_LEFT]].tolist()

@@ -39,7 +39,7 @@ LOOP_STARTS = 30  # set by set: an ASCII byte of it or NO_BYTE; by byte class, w
 # Tables that grow.
 NEXT = 10  # configuration * num_classes + class -> configuration, SOMEWHERE or UNKNOWN
 CONFIGURATIONS = 11  # first item, number of items, may end, hash, loop set, iterations left in it, clamped form,
-# run set, characters left in it, whether its mask row was made
+# run set, characters left in it, whether its mask row was made, stretch set, characters left in it
 ITEMS = 12  # state, frame
 FRAMES = 13  # first pair, number of pairs, first frame and size of the unit, hash, unit's hash, stamp, clamped form
 PAIRS = 14  # return state (num_states + loop for a loop), parent frame, count
@@ -71,12 +71,13 @@ MAX_TOKEN_BYTES = 102  # longest token, as far as masks can look ahead
 ROOT_RULE = 103
 CONTROL_LENGTH = 104
 
-CONFIGURATION_WIDTH = 10
-HAS_ROW = 9  # column of CONFIGURATIONS
+CONFIGURATION_WIDTH = 12
+HAS_ROW = 9  # columns of CONFIGURATIONS
+STRETCH = 10
 FRAME_WIDTH = 8
 PROVISIONAL_WIDTH = 7
 LINK_WIDTH = 5
-STATE_LOOPS_WIDTH = 6
+STATE_LOOPS_WIDTH = 10
 # Columns of STATE_LOOPS; sets are rows of LOOP_SETS.
 OWN_SET = 0  # atoms that lead back to the state
 BODY_SET = 1  # atoms that run through a loop's body from it
@@ -84,6 +85,10 @@ EVENNESS = 2  # which of the two are even: OWN_IS_EVEN | BODY_IS_EVEN
 RUN_SET = 3  # atoms of the run that the state belongs to
 RUN_LEFT = 4  # how many characters of them the run has left
 MOVED_BY = 5  # bit by bit, whether a character of set 1 .. 30 moves the state; bit 0 is set once that is known
+STRETCH_SET = 6  # atoms of which every text of up to a number of characters can follow
+STRETCH_LEFT = 7  # that number
+EXACT_SET = 8  # atoms of which such texts can follow, and none longer
+EXACT_LEFT = 9
 
 ROW_WIDTHS = [1] * NUM_TABLES
 for _table, _width in {
@@ -165,7 +170,7 @@ _GROWING_TOGETHER = (CONFIGURATIONS, ITEMS, FRAMES, PAIRS)
 _SLOTS_PER_ROW = {CONFIGURATIONS: 2, FRAMES: 4, WORK: 2, LINKS: 2}
 _SLOTS = frozenset(_SLOT_TABLES.values())
 # The order in which tables stand in an arena: those of the network, which never grow, then the others, those that grow
-# most at the end. A new arena has this many times the others' size as room behind them.
+# most at the end. A new arena has this many times the others' size as room behind them, or that of the network once.
 _LAST = (PAIRS, FRAMES, FRAME_SLOTS, ITEMS, CONFIGURATIONS, CONFIGURATION_SLOTS, NEXT)
 _GROWING = (PROVISIONAL_OF_RULE, *(table for table in _INITIAL_ROWS if table not in _LAST), *_LAST)
 _ORDER = (*(table for table in range(NUM_TABLES) if table not in _GROWING), *_GROWING)
@@ -261,7 +266,7 @@ def _lay_out(old: Arena, control: Control, capacities: list[int]) -> Arena:
     if num_words > len(old):
         num_fixed = bases[_GROWING[0]]
         # What is not written to takes no memory yet, and need not be copied when a table grows into it.
-        arena = np.empty(num_words + _ROOM * (num_words - num_fixed), np.int32)
+        arena = np.empty(num_words + max(_ROOM * (num_words - num_fixed), num_fixed), np.int32)
         if len(old):
             arena[:num_fixed] = old[:num_fixed]
         # A row of NEXT, the last table, is written as a whole when its configuration is.

@@ -34,6 +34,8 @@ class CompiledGrammar:
         self.epoch = self._new_epoch()
         for atoms, is_counted in self.epoch.loop_sets:
             index.slices.prepare(atoms, is_counted)
+        for atoms, exact_atoms in self.epoch.table.stretch_sets:
+            index.slices.prepare_stretch(atoms, exact_atoms)
 
     def _new_epoch(self) -> Epoch:
         return Epoch(self._network, self.index, self._terminals, self._table_bytes)

@@ -51,14 +51,9 @@ class ConfigurationTable:
         self.token_sets: tuple[ir.TokenSet, ...] = network.token_sets
         self._lock = threading.Lock()
         indistinguishable = stand_ins(network, max_token_bytes)
+        found, self.stretch_sets = loop_tables(network, indistinguishable)
         self._arena, self._control = new_arena(
-            {
-                **network.tables,
-                **loop_tables(network, indistinguishable),
-                arena.STAND_INS: indistinguishable,
-            },
-            network.num_states,
-            network.num_classes,
+            {**network.tables, **found, arena.STAND_INS: indistinguishable}, network.num_states, network.num_classes
         )
         # Memory of all tables; asked for at every unknown step and row.
         self.num_bytes = arena.num_used_bytes(self._control)
@@ -116,14 +111,17 @@ class ConfigurationTable:
 
     def loop_sets(self) -> list[tuple[int, bool]]:
         """All sets of atoms, as bits, that some configuration may go round on, and whether a loop counts them."""
-        sets = self._fixed_table(arena.LOOP_SETS).view(np.int64)
+        sets = self._fixed_table(arena.LOOP_SETS).view(np.int64).tolist()
         loops = self._fixed_table(arena.STATE_LOOPS).reshape(-1, arena.STATE_LOOPS_WIDTH)
         counted = set(loops[loops[:, arena.EVENNESS] & arena.BODY_IS_EVEN != 0, arena.BODY_SET].tolist())
-        return [(atoms, number in counted) for number, atoms in enumerate(sets.tolist()) if atoms]
+        used = range(len(sets))
+        if self.stretch_sets:
+            used = np.unique(loops[:, [arena.OWN_SET, arena.BODY_SET, arena.RUN_SET]]).tolist()
+        return [(sets[number], number in counted) for number in used if number]
 
     def _fixed_table(self, table: int) -> NDArray[np.int32]:
         begin = int(self._control[table])
-        return self._arena[begin : begin + int(self._control[arena.CAPACITY + table] * arena.ROW_WIDTHS[table])].copy()
+        return self._arena[begin : begin + int(self._control[arena.CAPACITY + table] * arena.ROW_WIDTHS[table])]
 
     def make_rows(
         self,

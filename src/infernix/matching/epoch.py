@@ -15,7 +15,7 @@ from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.network import Network
 from infernix.matching.plans import Plans
 from infernix.matching.row_buffer import MAX_MADE_ROWS, RowBuffer
-from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, MIN_RUN_LEFT, RUN
+from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, EXACT_STRETCH, MIN_RUN_LEFT, RUN
 from infernix.matching.row_making import (
     BEGIN,
     CLAMPED,
@@ -270,6 +270,10 @@ class Epoch:
             part = slices.find(atoms, NO_LIMIT)
             if part is not None and part.way_past_loop is not None:
                 yield part.way_past_loop, kind_of_row
+        elif kind == EXACT_STRETCH:
+            exact = slices.find_exact(atoms)
+            if exact is not None:
+                yield exact.way(num_left), kind_of_count
         if columns[ENTRY_ATOMS] > 0:
             entry = slices.find_entry(columns[ENTRY_ATOMS])
             if entry is not None:

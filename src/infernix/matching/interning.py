@@ -42,6 +42,9 @@ from infernix.matching.arena import (
     STATE_LOOPS,
     STATE_LOOPS_WIDTH,
     STOPPED,
+    STRETCH,
+    STRETCH_LEFT,
+    STRETCH_SET,
     UNBOUNDED,
     UNKNOWN,
     WORK,
@@ -51,6 +54,7 @@ from infernix.matching.arena import (
 from infernix.matching.frames import append_frame, intern_frames_from
 from infernix.matching.jit import inner, kernel
 from infernix.matching.sorted_rows import hash_rows, insert_slot, sort_rows
+from infernix.matching.stretches import LONG_STRETCH
 from infernix.matching.subsumption import drop_covered
 
 # Of a configuration with more items, every byte is worked out for itself.
@@ -140,12 +144,17 @@ def _intern_configuration(A: Arena, C: Control, num_items: int) -> int:
 
 @inner
 def _set_loop(A: Arena, C: Control, configuration: int) -> None:
-    """Notes the largest set of atoms that some item goes round on, and for how many characters it can; runs as well."""
+    """Notes the largest set of atoms that some item goes round on, and for how many characters it can; runs as well.
+
+    Also the best stretch of an item, or the run where there is none.
+    """
     row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     best_set = 0
     best_left = 0
     run_set = 0
     run_left = 0
+    stretch_set = 0
+    stretch_left = 0
     for item_row in range(A[row], A[row] + A[row + 1]):
         item = C[ITEMS] + 2 * item_row
         state = A[item]
@@ -153,6 +162,11 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
         if A[loops + RUN_LEFT] > 0 and A[loops + RUN_SET] >= run_set:
             run_left = max(run_left if A[loops + RUN_SET] == run_set else 0, int(A[loops + RUN_LEFT]))
             run_set = int(A[loops + RUN_SET])
+        left = int(A[loops + STRETCH_LEFT])
+        length, best_length = min(left, LONG_STRETCH), min(stretch_left, LONG_STRETCH)
+        if length > best_length or (length == best_length and A[loops + STRETCH_SET] > stretch_set):
+            stretch_set = int(A[loops + STRETCH_SET])
+            stretch_left = left
         own = int(A[loops + OWN_SET])
         if own > best_set or (own == best_set and own != 0):
             best_set = own
@@ -178,6 +192,8 @@ def _set_loop(A: Arena, C: Control, configuration: int) -> None:
     A[row + 5] = best_left
     A[row + 7] = run_set
     A[row + 8] = run_left
+    A[row + STRETCH] = stretch_set if stretch_set != 0 else run_set
+    A[row + STRETCH + 1] = stretch_left if stretch_set != 0 else run_left
 
 
 @inner

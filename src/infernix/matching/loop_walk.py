@@ -15,6 +15,8 @@ from infernix.matching.arena import (
     CONFIGURATIONS,
     DELTA,
     EVENNESS,
+    EXACT_LEFT,
+    EXACT_SET,
     FRAME_WIDTH,
     FRAMES,
     ITEMS,
@@ -103,6 +105,33 @@ def moving_item(A: Arena, C: Control, configuration: int, loop_set: int) -> int:
         found = item
         found_own = own
     return int(found)
+
+
+@inner
+def exact_stretch(A: Arena, C: Control, configuration: int) -> tuple[int, int]:
+    """The set of an exact stretch that all of the configuration's items have that its characters move, and its length.
+
+    Zeros where there is none.
+    """
+    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
+    exact_set = 0
+    left = 0
+    for item_row in range(A[row], A[row] + A[row + 1]):
+        loops = C[STATE_LOOPS] + STATE_LOOPS_WIDTH * A[C[ITEMS] + 2 * item_row]
+        if A[loops + EXACT_SET] > exact_set:
+            exact_set = int(A[loops + EXACT_SET])
+            left = int(A[loops + EXACT_LEFT])
+    if exact_set == 0:
+        return 0, 0
+    for item_row in range(A[row], A[row] + A[row + 1]):
+        state = int(A[C[ITEMS] + 2 * item_row])
+        loops = C[STATE_LOOPS] + STATE_LOOPS_WIDTH * state
+        if A[loops + EXACT_SET] == exact_set:
+            if A[loops + EXACT_LEFT] != left:
+                return 0, 0
+        elif _is_moved(A, C, state, exact_set):
+            return 0, 0
+    return exact_set, left
 
 
 @inner

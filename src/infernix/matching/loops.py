@@ -2,8 +2,8 @@
 
 Two kinds of state do: one that every character of some atoms leads back to itself, and the first state of a counted
 loop's body that every such character carries through the whole body, so that one character is one iteration. A third
-kind goes round a known number of times (`runs`). All of this is about the states alone; what a configuration with such
-a state does beside is seen in `loop_walk`.
+kind goes round a known number of times (`runs`), and others take long texts without going round (`stretches`). All of
+this is about the states alone; what a configuration with such a state does beside is seen in `loop_walk`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from infernix.grammar.unicode import utf8_sequences
 from infernix.matching import arena
 from infernix.matching.atoms import ATOM_OF_ASCII, ATOM_RANGES, NUM_ASCII_ATOMS
+from infernix.matching.character_steps import ENCODING_WIDTH
 from infernix.matching.flattening import Ints, Nodes
 from infernix.matching.jit import inner, kernel
 from infernix.matching.network import Network
 from infernix.matching.runs import find_runs
+from infernix.matching.stretches import find_stretches, have_chain, leaves_loop
 
 # Columns of STATE_LOOPS.
 _OWN = arena.OWN_SET
@@ -33,10 +35,9 @@ _ENCODINGS_BEYOND_ASCII = [
     for encoding in utf8_sequences(ranges)
 ]
 _BYTE_RANGES = sorted({part for _, encoding in _ENCODINGS_BEYOND_ASCII for part in encoding})
-_ENCODING_WIDTH = 6
 _ENCODINGS = np.array(
     [
-        (atom, len(encoding), *map(_BYTE_RANGES.index, encoding), *[0] * (_ENCODING_WIDTH - 2 - len(encoding)))
+        (atom, len(encoding), *map(_BYTE_RANGES.index, encoding), *[0] * (ENCODING_WIDTH - 2 - len(encoding)))
         for atom, encoding in _ENCODINGS_BEYOND_ASCII
     ],
     np.int32,
@@ -44,13 +45,15 @@ _ENCODINGS = np.array(
 _RANGES = np.array(_BYTE_RANGES, np.int32).ravel()
 
 
-def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32]]:
+def loop_tables(network: Network, stand_ins: Ints) -> tuple[dict[int, NDArray[np.int32]], list[tuple[int, int]]]:
     """The tables STATE_LOOPS, LOOP_SETS and LOOP_STARTS; set 0 is empty, and a set with more atoms has a higher number.
 
     stand_ins: by state one that no token tells apart from it. Where characters lead from a state to one that the same
     stands for, it goes round on them as far as any token can see: each character of a token leaves as many bytes fewer
     to tell states apart by as the rest of the token has. A set is *even* where each of its characters leads to the
     same state, and nowhere else on the way.
+
+    Beside the tables, as bits, the sets of stretches that states have, each with that of an exact one beside it, or 0.
     """
     tables = network.tables
     class_of, num_classes = tables[arena.CLASS_OF], network.num_classes
@@ -61,7 +64,7 @@ def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32
     range_classes = np.empty(len(_BYTE_RANGES) * (num_classes + 1), np.int32)
     state_loops = np.zeros(_WIDTH * network.num_states, np.int32)
     found = np.empty(6 * network.num_states, np.int64)
-    num_found = _find_loops(
+    num_found, may_have_any = _find_loops(
         class_of,
         num_classes,
         delta,
@@ -80,7 +83,16 @@ def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32
         found,
     )
     places, sets = found[: 2 * num_found : 2], found[1 : 2 * num_found : 2].tolist()
-    distinct = sorted({0, *sets}, key=lambda atoms: (atoms.bit_count(), atoms))
+    stretch_sets: list[tuple[int, int]] = []
+    stretches = None
+    if may_have_any:
+        stretches = find_stretches(
+            tables, num_classes, own_delta, stand_ins, _ENCODINGS, range_classes, found[: 2 * num_found]
+        )
+    known = {0, *sets}
+    if stretches is not None:
+        known.update(np.unique([stretches.sets, stretches.exact_sets]).tolist())
+    distinct = sorted(known, key=lambda atoms: (atoms.bit_count(), atoms))
     numbers = {atoms: number for number, atoms in enumerate(distinct)}
     state_loops[places] = [numbers[atoms] for atoms in sets]
     if have_stand_ins:
@@ -88,6 +100,16 @@ def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32
         by_state[:, _OWN] = by_state[stand_ins, _OWN]
         own_is_even = by_state[stand_ins, arena.EVENNESS] & arena.OWN_IS_EVEN
         by_state[:, arena.EVENNESS] = by_state[:, arena.EVENNESS] & arena.BODY_IS_EVEN | own_is_even
+    if stretches is not None:
+        stretch_sets = stretches.pairs()
+        by_state = state_loops.reshape(-1, _WIDTH)
+        for column, sets_of_states, num_left in (
+            (arena.STRETCH_SET, stretches.sets, stretches.left),
+            (arena.EXACT_SET, stretches.exact_sets, stretches.exact_left),
+        ):
+            found_sets, places = np.unique(sets_of_states, return_inverse=True)
+            by_state[:, column] = np.array([numbers[atoms] for atoms in found_sets.tolist()])[places]
+            by_state[:, column + 1] = num_left
     words = np.array(distinct, np.int64)
     starts = np.zeros(len(words) * (num_classes + 1), np.int32)
     _write_starts(words, class_of, num_classes, _ENCODINGS, ATOM_OF_ASCII, range_classes, starts)
@@ -95,7 +117,7 @@ def loop_tables(network: Network, stand_ins: Ints) -> dict[int, NDArray[np.int32
         arena.STATE_LOOPS: state_loops,
         arena.LOOP_SETS: words.view(np.int32),
         arena.LOOP_STARTS: starts,
-    }
+    }, stretch_sets
 
 
 @kernel
@@ -116,9 +138,9 @@ def _find_loops(
     range_classes: Ints,
     state_loops: Ints,
     found: Nodes,
-) -> int:
+) -> tuple[int, bool]:
     """Writes to `found` for each loop, and for each state of a run, its entry of state_loops and its set of atoms as
-    bits; returns their number.
+    bits; returns their number, and whether there may be stretches.
 
     own_delta: `delta` with the stand-ins of the targets; only states that stand for themselves have loops of their own
     here. state_loops, all zeros: only the columns EVENNESS and RUN_LEFT are written. range_classes: the classes of the
@@ -145,6 +167,7 @@ def _find_loops(
     # States on the way through an encoding, twice; those inside and those at the end of the encodings of one atom.
     room = np.empty(2 * num_states, np.int32)
     num_found = 0
+    may_have_stretches = False
     for state in range(num_states):
         for kind in range(2):
             steps = own_delta if kind == _OWN else delta
@@ -172,12 +195,15 @@ def _find_loops(
                     state_loops[_WIDTH * state + arena.EVENNESS] |= (
                         arena.OWN_IS_EVEN if kind == _OWN else arena.BODY_IS_EVEN
                     )
+                if kind == _OWN and not may_have_stretches:
+                    may_have_stretches = leaves_loop(class_of, num_classes, delta, atom_of_ascii, state, atoms)
                 found[2 * num_found] = _WIDTH * state + kind
                 found[2 * num_found + 1] = atoms
                 num_found += 1
-    return find_runs(
+    num_found = find_runs(
         class_of, num_classes, delta, flags, call_begins, token_begins, atom_of_ascii, state_loops, found, num_found
     )
+    return num_found, may_have_stretches or have_chain(class_of, num_classes, own_delta)
 
 
 @inner
@@ -269,7 +295,7 @@ def _set_of(
                     leads = False
                 is_plain = is_plain and (last_target < 0 or last_target == target)
                 last_target = target
-            encoding += _ENCODING_WIDTH
+            encoding += ENCODING_WIDTH
         if leads:
             atoms |= 1 << atom
             is_even = is_even and is_plain
@@ -296,7 +322,7 @@ def _write_starts(
             if sets[number] >> atom_of_ascii[byte] & 1:
                 starts[part] = byte
                 starts[part + 1 + class_of[byte]] = 1
-        for encoding in range(0, len(encodings), _ENCODING_WIDTH):
+        for encoding in range(0, len(encodings), ENCODING_WIDTH):
             if sets[number] >> encodings[encoding] & 1:
                 begin = encodings[encoding + 2] * (num_classes + 1)
                 for entry in range(begin + 1, begin + 1 + range_classes[begin]):

@@ -37,7 +37,7 @@ NUM_NUMBERS = 11
 MAX_MADE_ROWS = 17
 MADE_WORDS_ROOM = 1 << 12
 # Columns of what is found out about a row: see `row_making`.
-FOUND_WIDTH = 20
+FOUND_WIDTH = 21
 HEAD_WIDTH = 7
 # So many tokens of one place are taken to have more words than can be listed.
 MAX_LISTED_ENTRIES = 1 << 10

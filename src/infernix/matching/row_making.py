@@ -78,6 +78,7 @@ from infernix.matching.row_buffer import (
 from infernix.matching.row_filling import fill_by_position
 from infernix.matching.row_kinds import (
     COUNTED_LOOP,
+    EXACT_STRETCH,
     LOOP_ENTERED,
     MIN_RUN_LEFT,
     RUN,
@@ -118,24 +119,24 @@ WAY = 2
 NUM_CHANGED = 3  # as `finish_row` says
 DIGEST = 4
 BEGIN = 5  # where its words begin among those made
-DESCRIPTION = 6  # eight columns: see `describe`
+DESCRIPTION = 6  # nine columns: see `describe`
 CLAMPED = DESCRIPTION
 # What the choice of a way depends on, as a number, or NO_KIND: for about as many iterations; altogether; and of the
 # loops that the configuration enters.
-KIND_OF_COUNT = 14
-KIND_OF_ROW = 15
-KIND_OF_ENTRY = 16
+KIND_OF_COUNT = 15
+KIND_OF_ROW = 16
+KIND_OF_ENTRY = 17
 # These loops, and their atoms, as bits, or NOT_ASKED.
-LOOP = 17
-SPACED_LOOP = 18
-ENTRY_ATOMS = 19
+LOOP = 18
+SPACED_LOOP = 19
+ENTRY_ATOMS = 20
 # What became of it.
 MADE = 0
 KNOWN = 1  # made before
 UNDECIDED = 2  # no way was chosen for rows of this kind
 NOT_OF_KIND = 3  # the way is not one to this row
 ENDED = 4  # nothing follows: the draft before is not legal, or no text
-# Bits of a kind: set, kind, iterations, set, characters, whether more has to be known of the configuration.
+# Bits of a kind: set, kind (two bits), iterations, set, characters, whether more has to be known of the configuration.
 _LOOP_SET_BITS = 19
 _RUN_SET_BITS = 20
 _COUNT_BITS = 10
@@ -154,10 +155,10 @@ def _asks(A: Arena, C: Control, clamped: int, kind: int, follow: int) -> bool:
 
 
 @inner
-def _kind_of_row(A: Arena, C: Control, clamped: int, kind: int, asks: bool, num_left: int, run_left: int) -> int:
+def _kind_of_row(A: Arena, C: Control, found: Plan, asks: bool, num_left: int, run_left: int) -> int:
     """The choice of a way depends on nothing else; num_left, run_left: how many iterations and characters are left."""
-    row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * clamped
-    loop_set, run_set = int(A[row + 4]), int(A[row + 7])
+    kind, loop_set = int(found[DESCRIPTION + 4]), int(found[DESCRIPTION + 8])
+    run_set = int(A[C[CONFIGURATIONS] + CONFIGURATION_WIDTH * found[CLAMPED] + 7])
     if loop_set >> _LOOP_SET_BITS != 0 or run_set >> _RUN_SET_BITS != 0 or C[MAX_TOKEN_BYTES] >= _FIRST_BUCKET - 1:
         return NO_KIND
     key = (loop_set << 2) | kind
@@ -182,14 +183,14 @@ def _choose(A: Arena, C: Control, plan: Plan, found: Plan) -> int:
     # No token is longer.
     longest = C[MAX_TOKEN_BYTES] + 1
     num_left, run_left = min(int(found[DESCRIPTION + 3]), longest), min(int(found[DESCRIPTION + 6]), longest)
-    found[KIND_OF_ROW] = _kind_of_row(A, C, clamped, kind, asks, num_left, run_left)
+    found[KIND_OF_ROW] = _kind_of_row(A, C, found, asks, num_left, run_left)
     found[KIND_OF_COUNT] = NO_KIND
     if found[KIND_OF_ROW] == NO_KIND:
         return NO_WAY
-    if kind == COUNTED_LOOP:
-        found[KIND_OF_COUNT] = _kind_of_row(A, C, clamped, kind, asks, _bucket(num_left), run_left)
+    if kind in (COUNTED_LOOP, EXACT_STRETCH):
+        found[KIND_OF_COUNT] = _kind_of_row(A, C, found, asks, _bucket(num_left), run_left)
     elif kind == SOMETHING_ELSE and run_left >= MIN_RUN_LEFT:
-        found[KIND_OF_COUNT] = _kind_of_row(A, C, clamped, kind, asks, num_left, _bucket(run_left))
+        found[KIND_OF_COUNT] = _kind_of_row(A, C, found, asks, num_left, _bucket(run_left))
     number = _chosen(plan, found)
     if asks and (number == IS_ENTERED or (number == NO_WAY and kind == SOMETHING_ELSE)):
         loop, spaced_loop, loop_set = find_entry(A, C, clamped, follow, plan[HAS_WORDS] != 0)
@@ -213,7 +214,7 @@ def _chosen(plan: Plan, found: Plan) -> int:
         number = chosen_way(plan, int(found[KIND_OF_COUNT]))
         if number != NO_WAY:
             numbers = plan[WAYS + WAY_WIDTH * number : WAYS + WAY_WIDTH * (number + 1)]
-            num_left = int(found[DESCRIPTION + (3 if numbers[KIND] == COUNTED_LOOP else 6)])
+            num_left = int(found[DESCRIPTION + (6 if numbers[KIND] == RUN else 3)])
             if numbers[MIN_LEFT] <= num_left <= numbers[MAX_LEFT]:
                 return number
             found[KIND_OF_COUNT] = NO_KIND
@@ -298,8 +299,8 @@ def _fill(
     configuration = int(found[CLAMPED])
     empty_buffer(words, places)
     kind, reach = int(numbers[KIND]), int(numbers[REACH])
-    if kind in (COUNTED_LOOP, RUN):
-        num_left = min(int(found[DESCRIPTION + (3 if kind == COUNTED_LOOP else 6)]), int(numbers[MAX_LENGTH]))
+    if kind in (COUNTED_LOOP, EXACT_STRETCH, RUN):
+        num_left = min(int(found[DESCRIPTION + (6 if kind == RUN else 3)]), int(numbers[MAX_LENGTH]))
         num_taken = int64_at(numbers[NUM_BY_LENGTH], numbers[MAX_LENGTH] + 1)[num_left]
         by_length = int32_at(numbers[BY_LENGTH], numbers[END_BY_LENGTH])
         clear_bits(by_length, num_taken, len(by_length), words, places)
@@ -345,7 +346,7 @@ def _fill(
         parts,
         path,
         configuration,
-        kind,
+        SOMETHING_ELSE if kind == EXACT_STRETCH else kind,
         int(numbers[MAX_CHARACTERS]),
         reach,
         words[SET],

@@ -28,7 +28,7 @@ from infernix.matching.beginnings import (
 )
 from infernix.matching.entries import Entry, can_be_entered, entry_of_slice, find_entry
 from infernix.matching.forest import Forest
-from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP
+from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, EXACT_STRETCH
 from infernix.matching.rows import BaseRow, packed_row
 from infernix.matching.trie import Prefixes, TokenTrie
 from infernix.matching.ways import Way
@@ -52,6 +52,7 @@ _COUNTED = -1
 # The same place for the tokens that begin with such characters.
 _BEGINNINGS = -2
 _ENTRY = -3
+_EXACT = -4
 # What is remembered of a part that is too small.
 _ENTRY_BYTES = 200
 
@@ -129,7 +130,33 @@ class CountedSlice:
         return self.suffixes.num_bytes + self.tokens.num_bytes
 
 
-Part = Slice | CountedSlice | Beginnings | Entry
+class ExactSlice:
+    """A slice for stretches, of which the number of characters is all that matters: its tokens by length.
+
+    others: as those of a `Slice`.
+    """
+
+    def __init__(self, tokens: TokensByLength, others: Forest) -> None:
+        self.tokens = tokens
+        self.others = others
+        self._ways: dict[int, Way] = {}
+
+    def way(self, num_left: int) -> Way:
+        """To the row where tokens of the slice can follow that have up to num_left characters, and no others of it."""
+        tokens = self.tokens.up_to(num_left)
+        way = self._ways.get(tokens.max_characters)
+        if way is None:
+            way = Way(self.others, self.others.whole, tokens.row, EXACT_STRETCH, tokens=tokens)
+            self._ways[tokens.max_characters] = way
+        return way
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the forest and of all rows that there can be."""
+        return self.others.num_bytes + self.tokens.num_bytes
+
+
+Part = Slice | CountedSlice | ExactSlice | Beginnings | Entry
 
 
 class SliceUser(Protocol):
@@ -188,6 +215,12 @@ class SliceStore:
         assert part is None or isinstance(part, CountedSlice)
         return part
 
+    def find_exact(self, atoms: int) -> ExactSlice | None:
+        """The tokens made of `atoms` by their number of characters, and all others; None as for `find`."""
+        part = self._find((atoms, _EXACT)) if atoms != 0 else None
+        assert part is None or isinstance(part, ExactSlice)
+        return part
+
     def find_beginnings(self, atoms: int) -> Beginnings | None:
         """The tokens that begin with characters of a small set; None as for `find`, or where the set is not small."""
         part = self._find((atoms, _BEGINNINGS)) if atoms != 0 else None
@@ -244,6 +277,12 @@ class SliceStore:
         if is_counted:
             self.find_counted(atoms)
 
+    def prepare_stretch(self, atoms: int, exact_atoms: int) -> None:
+        """The same for a stretch on `atoms` with an exact one on `exact_atoms` beside it."""
+        if self.find_exact(exact_atoms) is None:
+            for num_characters in CHARACTER_STEPS:
+                self.find(atoms, num_characters)
+
     def _make(self, atoms: int, max_characters: int) -> Part | None:
         trie = self._trie
         if max_characters == _ENTRY:
@@ -258,10 +297,12 @@ class SliceStore:
                 return None
             return find_beginnings(trie, self._forest, atoms, self._num_tokens)
         taken = trie.token_atoms & ~np.int64(atoms) == 0
-        if max_characters != _COUNTED:
+        if max_characters > 0:
             taken &= trie.num_characters <= max_characters
         if not len(taken) or taken.mean() < MIN_SHARE:
             return None
+        if max_characters == _EXACT:
+            return ExactSlice(TokensByLength(trie, taken, self._num_tokens), forest_by_kind(trie, ~taken))
         if max_characters == _COUNTED:
             return CountedSlice(trie, trie.prefixes(atoms), self._num_tokens)
         legal = np.zeros(self._num_tokens, np.bool_)

@@ -17,6 +17,7 @@ from infernix.matching.arena import (
     NUM_CLASSES,
     SOMEWHERE,
     STOPPED,
+    STRETCH,
     Arena,
     Control,
 )
@@ -59,7 +60,7 @@ def _takes_all(A: Arena, C: Control, configuration: int, atoms: int, num_charact
     row = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * configuration
     if num_characters <= A[row + 5] and atoms & ~atoms_of_set(A, C, int(A[row + 4])) == 0:
         return True
-    return bool(num_characters <= A[row + 8] and atoms & ~atoms_of_set(A, C, int(A[row + 7])) == 0)
+    return bool(num_characters <= A[row + STRETCH + 1] and atoms & ~atoms_of_set(A, C, int(A[row + STRETCH])) == 0)
 
 
 @inner
@@ -79,8 +80,8 @@ def walk(
     """Sets the bits of the tokens below some nodes; DONE or STOPPED. to_set, places: [SET] of a RowBuffer.
 
     Goes down where a byte can follow; where nothing is below, it does not matter what that leads to. A subtree made,
-    behind its node, of atoms that the configuration there goes round on, or has a run of, is taken whole. path[d] holds
-    the configuration after d bytes and the nodes still to be looked at there.
+    behind its node, of atoms that the configuration there goes round on, or has a stretch of, is taken whole. path[d]
+    holds the configuration after d bytes and the nodes still to be looked at there.
     """
     class_of = C[CLASS_OF]
     depth = 0
@@ -122,8 +123,8 @@ def walk(
             num_characters = int(nodes[node, MAX_CHARACTERS_BELOW])
             there = C[CONFIGURATIONS] + CONFIGURATION_WIDTH * following
             goes_down = num_characters > A[there + 5] or atoms_below & ~atoms_of_set(A, C, int(A[there + 4])) != 0
-            if goes_down and num_characters <= A[there + 8]:
-                goes_down = atoms_below & ~atoms_of_set(A, C, int(A[there + 7])) != 0
+            if goes_down and num_characters <= A[there + STRETCH + 1]:
+                goes_down = atoms_below & ~atoms_of_set(A, C, int(A[there + STRETCH])) != 0
             if not goes_down:
                 last_token = int(nodes[node, LAST_TOKEN])
         # What `set_bits` does, which would be called once a node.

@@ -99,10 +99,12 @@ def _small_grammar() -> ir.Grammar:
 
 
 def _find_far_states() -> None:
-    """Calls what only large automata need."""
-    edges = tuple((state, 0x61, 0x61, state + 1) for state in range(MIN_AUTOMATON_STATES))
+    """Calls what only large automata need, and those that count characters."""
+    edges = tuple((state, 0x20, 0x7A, state + 1) for state in range(MIN_AUTOMATON_STATES))
     automaton = ir.Automaton(MIN_AUTOMATON_STATES + 1, edges, frozenset({MIN_AUTOMATON_STATES}))
-    stand_ins(build_network(ir.Grammar.of(automaton)), max_token_bytes=1)
+    network = build_network(ir.Grammar.of(automaton))
+    stand_ins(network, max_token_bytes=1)
+    loop_tables(network, np.arange(network.num_states, dtype=np.int32))
 
 
 def _vocabulary_index() -> VocabularyIndex:
