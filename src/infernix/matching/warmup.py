@@ -27,7 +27,7 @@ from infernix.matching.transplant import transplant
 from infernix.matching.vocabulary import TokenClass, Vocabulary
 
 NOTICE_SECONDS = 1.0
-NOTICE = "Compiling the matching kernels, once per installation: some 15 seconds ..."
+NOTICE = "Compiling the matching kernels, once per installation: some 20 seconds ..."
 
 _INT32, _INT64, _UINT8, _UINT32 = (np.zeros(0, kind) for kind in (np.int32, np.int64, np.uint8, np.uint32))
 _INT32_ROWS, _INT64_ROWS, _UINT8_ROWS, _UINT32_ROWS = (
@@ -45,7 +45,7 @@ _STEPPING: tuple[tuple[Any, tuple[Any, ...]], ...] = (
 
 
 def warm_kernels(progress: Callable[[str], None] | None = None) -> None:
-    """Compiles every kernel, or loads it from the cache on disk: some 15 seconds once per installation.
+    """Compiles every kernel, or loads it from the cache on disk: some 20 seconds once per installation.
 
     Runs a small grammar with recursion, a token terminal, an automaton and enough growth to call each kernel with the
     argument types that requests use. Where nothing is on disk, another process compiles a part of the kernels at the
