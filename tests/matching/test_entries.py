@@ -98,6 +98,11 @@ GRAMMARS = {
     ),
     "two kinds of names": statements(ir.sequence(NAME, ir.text("(")), ir.sequence(NAME, ir.text("!")), ir.text("fn")),
     "names behind a space": ir.Grammar.of(ir.sequence(ir.text("f"), ir.text(" "), NAME, ir.text(";"))),
+    "names here, behind a space, and both": statements(
+        ir.sequence(ir.text("0"), NAME),
+        ir.sequence(ir.text("("), ir.text(" "), NAME),
+        ir.sequence(ir.text("!"), ir.choice(NAME, ir.sequence(ir.text(" "), NAME))),
+    ),
     "any name in quotes or one of some": ir.Grammar.of(
         ir.sequence(
             ir.text('"'),
@@ -133,6 +138,30 @@ def test_rows_are_those_of_a_walk_over_whole_tokens(
     check_rows_along_walks(epoch, plain, len(TEXTS), Random(name), 12)
     # Far from its bound an automaton goes round, so there are slices for it.
     assert LOOP_ENTERED in kinds or name == "an automaton that counts"
+
+
+@pytest.mark.parametrize("name", ["names beside keywords", "any name in quotes or one of some"])
+def test_a_row_that_was_dropped_is_made_by_the_way_of_its_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "MIN_SHARE", 0)
+    index = VocabularyIndex(VOCABULARY)
+    epoch = CompiledGrammar(GRAMMARS[name], index).epoch
+    places = [epoch.table.start]
+    for character in {"names beside keywords": "fn ab;let  z", "any name in quotes or one of some": '"fn"'}[name]:
+        places.append(epoch.table.step_byte(places[-1], ord(character)))
+    kinds = note_kinds(epoch, monkeypatch)
+    found = []
+    for _ in range(2):
+        kinds.clear()
+        rows = []
+        for place in places:
+            words = epoch.row(place).words()
+            assert words is not None
+            rows.append(words.tolist())
+            while index.rows.num_rows:
+                index.rows._drop_oldest()
+        found.append((rows, kinds.copy()))
+    assert found[0] == found[1]
+    assert LOOP_ENTERED in found[1][1]
 
 
 def test_what_is_no_loop_is_not_taken_for_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from random import Random
 
 import numpy as np
@@ -10,23 +11,40 @@ import pytest
 from infernix.errors import ConstraintTooLarge
 from infernix.grammar import ir
 from infernix.grammar.unicode import character_class
-from infernix.matching import DEAD, CompiledGrammar, arena, plans, slices
+from infernix.matching import DEAD, CompiledGrammar, analysis, arena, beginnings, plans, slices
 from infernix.matching import rows as rows_module
+from infernix.matching.beginnings import TokensByLength
 from infernix.matching.configurations import ConfigurationTable
+from infernix.matching.forest import Forest
 from infernix.matching.masks import VocabularyIndex
 from infernix.matching.plans import Plans
 from infernix.matching.row_buffer import MADE_WORDS_ROOM, MAX_MADE_ROWS
-from infernix.matching.rows import RowStore
-from infernix.matching.ways import Way
+from infernix.matching.row_kinds import ENDLESS_LOOP
+from infernix.matching.rows import BaseRow, RowStore
+from infernix.matching.slices import forest_by_kind
+from infernix.matching.ways import (
+    BASE,
+    BY_LENGTH,
+    NODE_BYTES,
+    NODES,
+    NUM_BY_LENGTH,
+    PARTS,
+    SUFFIX_BYTES,
+    TOKEN_IDS,
+    TokensUpTo,
+    Way,
+)
 from support.made_rows import kept_row
-from support.plain_rows import plain_epoch
+from support.plain_rows import note_kinds, plain_epoch
 from support.vocabularies import text_vocabulary
 
 _RNG = Random(21)
 TEXTS = [*'ab" ,[]é', *("".join(_RNG.choices('ab", []é', k=_RNG.randint(2, 6))) for _ in range(400))]
 VOCABULARY = text_vocabulary(TEXTS)
 EOS = VOCABULARY.num_tokens - 1
-LETTER = character_class([(ord("a"), ord("b")), (0xE9, 0xE9)])
+ODD_DRAFTS = [EOS, 0, 7, EOS + 1, 1 << 50, 1 << 70, -1, -(1 << 50), -(1 << 70)]
+# Fewer would be no whole atom, so no set that a loop is found on.
+LETTER = character_class([(ord("a"), ord("z")), (0xE9, 0xE9)])
 GAP = ir.Repeat(ir.text(" "), 0, 8)
 
 
@@ -87,7 +105,7 @@ def test_rows_along_drafts_are_those_one_by_one(
                 assert words is not None
                 expected.append(words.tolist())
                 legal = [token for token in range(EOS) if plain.step(current, token) != DEAD]
-                token = rng.choice(legal) if legal and rng.random() < 0.97 else rng.choice([EOS, 0, 7, 1 << 70, -1])
+                token = rng.choice(legal) if legal and rng.random() < 0.95 else rng.choice(ODD_DRAFTS)
                 drafts.append(token)
                 current = DEAD if token == EOS else plain.step(current, token)
                 if current == DEAD:
@@ -170,6 +188,82 @@ def test_a_row_that_was_dropped_is_made_again_and_so_is_one_further_on() -> None
     assert index.rows.num_rows > 0
 
 
+def test_a_draft_that_a_token_terminal_takes_leads_on_by_more_than_its_text() -> None:
+    vocabulary = text_vocabulary(["a", "x", "y"])
+    grammar = ir.Grammar.of(
+        ir.choice(ir.sequence(ir.TokenSet((0,)), ir.text("x")), ir.sequence(ir.text("a"), ir.text("y")))
+    )
+    index = VocabularyIndex(vocabulary)
+    compiled = CompiledGrammar(grammar, index)
+    rows = np.zeros((2, vocabulary.num_mask_words), np.int32)
+    # Where a row was made before, too, and is not kept any more.
+    assert compiled.new_matcher().fill(rows[0])
+    while index.rows.num_rows:
+        index.rows._drop_oldest()
+    assert compiled.new_matcher().look_ahead([0], rows).num_ready == 2
+    assert rows.tolist() == [[1], [6]]
+
+
+def test_a_draft_without_bytes_leads_nowhere() -> None:
+    vocabulary = text_vocabulary([*TEXTS, ""])
+    empty = len(TEXTS)
+    matcher = CompiledGrammar(GRAMMARS["endless"], VocabularyIndex(vocabulary)).new_matcher()
+    rows = np.zeros((3, vocabulary.num_mask_words), np.int32)
+    # From the second one on, the way to such rows is chosen already.
+    for _ in range(4):
+        assert matcher.look_ahead([empty, 0], rows).num_ready == 1
+        assert not matcher.accept(empty)
+        assert matcher.accept(TEXTS.index("["))
+
+
+def test_a_way_keeps_what_its_addresses_lead_to() -> None:
+    index = VocabularyIndex(VOCABULARY)
+    forests = [forest_by_kind(index.trie, np.ones(len(index.trie.token_ids), np.bool_)) for _ in range(2)]
+    base = RowStore(VOCABULARY.num_mask_words).no_tokens
+    tokens = TokensByLength(index.trie, np.ones(len(index.trie.token_ids), np.bool_), VOCABULARY.num_tokens).up_to(4)
+    way = Way(forests[0], forests[0].whole.copy(), base, suffixes=forests[1], tokens=tokens)
+    columns = (NODE_BYTES, NODES, TOKEN_IDS, SUFFIX_BYTES, PARTS, BASE, BY_LENGTH, NUM_BY_LENGTH)
+    addresses = set(way.numbers[list(columns)].tolist())
+    assert len(addresses) == len(columns)
+    del forests, base, tokens
+    gc.collect()
+    pending: list[object] = [way]
+    seen: set[int] = set()
+    while pending:
+        for found in gc.get_referents(pending.pop()):
+            if isinstance(found, np.ndarray):
+                addresses.discard(found.ctypes.data)
+            if id(found) not in seen and isinstance(found, (tuple, dict, np.ndarray, BaseRow, TokensUpTo, Forest)):
+                seen.add(id(found))
+                pending.append(found)
+    assert not addresses
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 8), (3, 8), (8, 5), (20, 32), (9, 33), (5, 6), (20, 21)])
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_way_for_few_characters_is_not_taken_where_more_are_left(
+    first: int, second: int, is_counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly as many as the ways chosen for about as many are looked up by."""
+    monkeypatch.setattr(beginnings, "MAX_LEFT_OUT", 0)
+    monkeypatch.setattr(analysis, "MAX_EXPANDED_EDGES", 0 if is_counted else 160)
+    texts = [*'12"', *(" " * length for length in range(1, 41))]
+    vocabulary = text_vocabulary(texts)
+    parts = [
+        ir.sequence(ir.text(f'{number}"'), ir.Repeat(ir.text(" "), 0, most), ir.text('"'))
+        for number, most in ((1, first), (2, second))
+    ]
+    compiled = CompiledGrammar(ir.Grammar.of(ir.Repeat(ir.choice(*parts), 0, None)), VocabularyIndex(vocabulary))
+    row = np.zeros(vocabulary.num_mask_words, np.int32)
+    for number, most in ((0, first), (1, second)):
+        one = compiled.new_matcher()
+        assert one.accept(number)
+        assert one.accept(2)
+        assert one.fill(row)
+        legal = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+        assert [texts[token] for token in legal] == ['"', *texts[3 : 3 + most]]
+
+
 def test_ways_are_forgotten_with_their_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     index = VocabularyIndex(VOCABULARY)
     compiled = CompiledGrammar(GRAMMARS["counted"], index)
@@ -218,6 +312,57 @@ def test_a_bound_met_further_on_does_not_concern_the_rows_before(monkeypatch: py
     words = first.words()
     assert words is not None
     assert rows[0].tolist() == words.tolist()
+
+
+def test_where_a_bound_is_met_a_chain_ends_where_rows_one_by_one_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    drafts = [TEXTS.index(character) for character in '[["ab"],["a"]']
+    known, further = drafts[:6], [drafts[0], *drafts]
+
+    def num_made(num_free: int, num_at_once: int) -> int:
+        """How many rows there are before there is no room for another configuration."""
+        compiled = CompiledGrammar(GRAMMARS["endless"], VocabularyIndex(VOCABULARY))
+        compiled.new_matcher().look_ahead(known, np.zeros((7, VOCABULARY.num_mask_words), np.int32))
+        table = compiled.epoch.table
+        control = table._control
+        control[arena.CAPACITY + arena.CONFIGURATIONS] = control[arena.COUNT + arena.CONFIGURATIONS] + num_free
+
+        def no_room() -> None:
+            control[arena.FULL] = 0
+            raise ConstraintTooLarge("no room")
+
+        monkeypatch.setattr(table, "_make_room", no_room)
+        rows = np.full((len(further) + 1, VOCABULARY.num_mask_words), -1, np.int32)
+        matcher = compiled.new_matcher()
+        try:
+            for begin in range(0, len(further), num_at_once):
+                some = further[begin : begin + num_at_once]
+                matcher.look_ahead(some, rows[begin : begin + len(some) + 1])
+                assert matcher.preview(some) == len(some)
+                matcher.confirm()
+        except ConstraintTooLarge:
+            pass
+        return int((rows[:, 0] != -1).sum())
+
+    found = [num_made(num_free, len(further)) for num_free in range(40)]
+    assert found == [num_made(num_free, 1) for num_free in range(40)]
+    assert len(set(found)) > 3
+
+
+def test_no_lesser_way_is_chosen_while_a_slice_is_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be taken for good, also when the slice is in demand."""
+    monkeypatch.setattr(slices, "CROWDED_REQUESTS", 8)
+    index = VocabularyIndex(VOCABULARY, slice_bytes=1)
+    grammar = nested(ir.Repeat(character_class([(ord("a"), ord("f"))]), 0, None))
+    epoch = CompiledGrammar(grammar, index).epoch
+    kinds = note_kinds(epoch, monkeypatch)
+    outside, found = epoch.table.start, []
+    for _ in range(10):
+        outside = epoch.table.step_byte(outside, ord("["))
+        inside = epoch.table.step_byte(outside, ord('"'))
+        epoch.row(inside)
+        found.append(kinds[-1])
+    assert found[0] != ENDLESS_LOOP
+    assert found[-1] == ENDLESS_LOOP
 
 
 class TestPlans:

@@ -117,6 +117,72 @@ def test_memory_counts_rows_and_their_bases_while_they_are_used() -> None:
     assert store.num_bytes == 0
 
 
+class TestWritingOut:
+    """A row that differs in many words becomes a whole one."""
+
+    def make(self, max_bytes: int = 1 << 30) -> tuple[RowStore, BaseRow, NDArray[np.uint32], MaskRow]:
+        rng = Random(4)
+        store, base = RowStore(NUM_WORDS, max_bytes), BaseRow(random_row(NUM_WORDS, rng))
+        kept_row(store, changed(base.words, [1], rng), base)
+        words = changed(base.words, rng.sample(range(2, NUM_WORDS), 200), rng)
+        return store, base, words, kept_row(store, words, base)
+
+    @staticmethod
+    def is_whole(row: MaskRow) -> bool:
+        return row.content is not None and row.content[0] is not None and row.content[1] is None
+
+    def test_it_is_the_same_row_and_counted(self) -> None:
+        store, base, words, row = self.make()
+        assert row.is_long
+        assert not self.is_whole(row)
+        before, row_before = store.num_bytes, row.num_bytes
+        store.write_out(row)
+        assert self.is_whole(row)
+        assert not row.is_long
+        found = row.words()
+        assert found is not None
+        assert found.tolist() == words.view(np.int32).tolist()
+        assert store.num_bytes - before == row.num_bytes - row_before >= 4 * NUM_WORDS
+        assert kept_row(store, words, base) is row
+        assert kept_row(store, words, BaseRow(words)) is row
+        while store.num_rows:
+            store._drop_oldest()
+        assert store.num_bytes == 0
+
+    def test_it_pushes_nothing_out(self) -> None:
+        num_bytes = self.make()[0].num_bytes
+        store, _, _, row = self.make(num_bytes + 4 * NUM_WORDS)
+        store.write_out(row)
+        assert not self.is_whole(row)
+        # Not tried at every use.
+        assert not row.is_long
+        assert (store.num_rows, store.num_bytes) == (2, num_bytes)
+
+    def test_a_row_that_is_dropped_stays_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Before, or by another thread while it is read."""
+        store, _, _, row = self.make()
+        read = MaskRow.words
+
+        def read_and_drop(row: MaskRow) -> NDArray[np.int32] | None:
+            words = read(row)
+            while store.num_rows:
+                store._drop_oldest()
+            return words
+
+        monkeypatch.setattr(MaskRow, "words", read_and_drop)
+        for _ in range(2):
+            store.write_out(row)
+            assert row.content is None
+            assert not row.is_long
+            assert store.num_bytes == 0
+
+    def test_a_dropped_row_is_not_long(self) -> None:
+        store, _, _, row = self.make()
+        while store.num_rows:
+            store._drop_oldest()
+        assert not row.is_long
+
+
 def test_with_no_room_at_all_two_rows_are_kept() -> None:
     store = RowStore(NUM_WORDS, max_bytes=0)
     rows = [kept_row(store, np.arange(NUM_WORDS) == place) for place in range(1, 4)]

@@ -173,6 +173,12 @@ class ConfigurationTable:
         with self._lock:
             plans.forget()
 
+    def forget_row(self, configuration: int) -> None:
+        """Lets `make_rows` make a row again, which it does not where it has done so before."""
+        with self._lock:
+            row = self._control[arena.CONFIGURATIONS] + arena.CONFIGURATION_WIDTH * configuration
+            self._arena[row + arena.HAS_ROW] = 0
+
     def open_token_sets(self, configuration: int) -> list[int]:
         """Indexes of the token sets that can follow."""
         if not self.token_sets:

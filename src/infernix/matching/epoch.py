@@ -193,8 +193,12 @@ class Epoch:
             row = self._intern(way, buffer, head)
         else:
             row = self._rows.get(clamped)
-            if status != KNOWN or (position == 0 and (row is None or row.content is None)):
+            if status != KNOWN:
                 row = self._decide(plans, buffer.found[position].tolist(), way)
+            elif position == 0 and (row is None or row.content is None):
+                # The store has dropped it, or another thread is about to keep it.
+                self.table.forget_row(clamped)
+                row = self._make_rows(clamped, ())
             elif row is None:
                 return None
         self._rows[clamped] = self._rows[head[CONFIGURATION]] = row

@@ -248,9 +248,6 @@ def _make_row(
     if given_way == NO_WAY:
         if A[has_row] != 0:
             found[STATUS] = KNOWN
-            found[ENTRY_ATOMS] = NOT_ASKED
-            found[KIND_OF_ROW] = NO_KIND
-            found[KIND_OF_COUNT] = NO_KIND
             return
         number = _choose(A, C, plan, found)
         if C[FULL] != 0 or C[LIMIT] != 0:
