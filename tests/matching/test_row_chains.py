@@ -173,6 +173,23 @@ def test_what_one_go_has_no_room_for_is_made_at_the_next(monkeypatch: pytest.Mon
         place = plain.step(place, draft)
 
 
+def test_a_long_row_is_written_out_when_it_is_used_again() -> None:
+    vocabulary = text_vocabulary([chr(0x4E00 + number) for number in range(10_000)])
+    epoch = CompiledGrammar(
+        ir.Grammar.of(character_class([(0x4E00 + 64 * i, 0x4E00 + 64 * i) for i in range(150)])),
+        VocabularyIndex(vocabulary),
+    ).epoch
+    row = epoch.row(epoch.table.start)
+    targets = np.zeros((3, vocabulary.num_mask_words), np.int32)
+    found = []
+    for target in targets:
+        found.append(row.is_long)
+        assert epoch.copy_row(epoch.table.start, target)
+    assert found == [True, True, False]
+    assert (targets == targets[0]).all()
+    assert np.count_nonzero(targets[0]) == 150
+
+
 def test_a_row_that_was_dropped_is_made_again_and_so_is_one_further_on() -> None:
     index = VocabularyIndex(VOCABULARY)
     matcher = CompiledGrammar(GRAMMARS["counted"], index).new_matcher()

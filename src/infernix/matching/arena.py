@@ -192,7 +192,8 @@ def new_arena(network_tables: dict[int, NDArray[np.int32]], num_states: int, num
         capacities[table] = len(content) // widths[table]
     capacities[NEXT] = capacities[CONFIGURATIONS]
     capacities[PROVISIONAL_OF_RULE] = capacities[RULES]
-    arena = _lay_out(np.zeros(0, np.int32), control, capacities)
+    nothing = [0] * NUM_TABLES
+    arena = _lay_out(np.zeros(0, np.int32), control, capacities, nothing, nothing, _row_widths(control))
     bases = control[:NUM_TABLES].tolist()
     for table, content in network_tables.items():
         arena[bases[table] : bases[table] + len(content)] = content
@@ -229,7 +230,7 @@ def grown(arena: Arena, control: Control) -> Arena:
         larger = _doubled(capacities, more)
         if 4 * sum(map(mul, larger, widths)) <= MAX_ARENA_BYTES:
             capacities = larger
-    return _lay_out(arena, control, capacities)
+    return _lay_out(arena, control, capacities, before, counts, widths)
 
 
 def _doubled(capacities: list[int], tables: list[int]) -> list[int]:
@@ -250,9 +251,13 @@ def _row_widths(control: Control) -> list[int]:
     return widths
 
 
-def _lay_out(old: Arena, control: Control, capacities: list[int]) -> Arena:
-    """The arena with these capacities: `old` where that is long enough, else a new one with room to grow."""
-    widths = _row_widths(control)
+def _lay_out(
+    old: Arena, control: Control, capacities: list[int], before: list[int], counts: list[int], widths: list[int]
+) -> Arena:
+    """The arena with these capacities: `old` where that is long enough, else a new one with room to grow.
+
+    before, counts: what the tables have had room for so far, and hold.
+    """
     sizes = list(map(mul, capacities, widths))
     bases = [0] * NUM_TABLES
     num_words = 0
@@ -260,8 +265,6 @@ def _lay_out(old: Arena, control: Control, capacities: list[int]) -> Arena:
         bases[table] = num_words
         num_words += sizes[table]
     old_bases = control[:NUM_TABLES].tolist()
-    old_capacities = control[CAPACITY : CAPACITY + NUM_TABLES].tolist()
-    counts = control[COUNT : COUNT + NUM_TABLES].tolist()
     arena = old
     if num_words > len(old):
         num_fixed = bases[_GROWING[0]]
@@ -274,7 +277,7 @@ def _lay_out(old: Arena, control: Control, capacities: list[int]) -> Arena:
     # From the last table to the first, because in the same arena each moves further back, if at all.
     for table in reversed(_GROWING) if len(old) else ():
         base, size = bases[table], sizes[table]
-        old_base, kept = old_bases[table], old_capacities[table] * widths[table]
+        old_base, kept = old_bases[table], before[table] * widths[table]
         if arena is old and base == old_base and size == kept:
             continue
         if size != kept and table in _SLOTS:

@@ -28,7 +28,7 @@ DEAD = arena.DEAD
 STOPPED = arena.STOPPED
 
 _NO_BYTES = np.zeros(0, np.uint8)
-_SLOT_CAPACITIES = [arena.CAPACITY + arena.CONFIGURATION_SLOTS, arena.CAPACITY + arena.FRAME_SLOTS]
+_SLOT_CAPACITIES = (arena.CAPACITY + arena.CONFIGURATION_SLOTS, arena.CAPACITY + arena.FRAME_SLOTS)
 _BY_A_WAY = (MADE, NOT_OF_KIND)
 NO_DRAFTS = np.zeros(0, np.int64)
 _NO_TERMINALS = np.zeros((0, 0), np.uint8)
@@ -212,8 +212,8 @@ class ConfigurationTable:
             self._control[arena.LIMIT] = 0
             self._control[arena.FULL] = 0
             raise ConstraintTooLarge(_LIMIT_MESSAGES[limit])
-        slots = self._control[_SLOT_CAPACITIES].tolist()
+        slots = [int(self._control[place]) for place in _SLOT_CAPACITIES]
         self._arena = arena.grown(self._arena, self._control)
         self.num_bytes = arena.num_used_bytes(self._control)
-        if self._control[_SLOT_CAPACITIES].tolist() != slots:
+        if [int(self._control[place]) for place in _SLOT_CAPACITIES] != slots:
             rebuild_slots(self._arena, self._control)

@@ -68,6 +68,7 @@ class Epoch:
         self._text_bytes = index.text_bytes
         self._text_begins = index.text_begins
         self._has_terminals = bool(terminals.rows)
+        self._membership = terminals.membership
         self._steps: dict[int, int] = {}
         self._may_end: dict[int, bool] = {}
         self._rows: dict[int, MaskRow] = {}
@@ -103,9 +104,7 @@ class Epoch:
         begin, end = self._text_begins[token], self._text_begins[token + 1]
         if begin == end and not (self._has_terminals and self._can_step[token]):
             return DEAD
-        following = self.table.step_token(
-            configuration, self._text_bytes, begin, end, token, self._terminals.membership
-        )
+        following = self.table.step_token(configuration, self._text_bytes, begin, end, token, self._membership)
         if len(self._steps) >= MAX_REMEMBERED_STEPS:
             self._steps.clear()
         self._steps[key] = following
@@ -146,7 +145,9 @@ class Epoch:
         copy_row(content, target)
         row.last_used = self._store.clock
         if row.is_long:
-            self._store.write_out(row)
+            if row.is_used:
+                self._store.write_out(row)
+            row.is_used = True
         return not row.is_empty
 
     def row(self, configuration: int, drafts: Sequence[int] = (), position: int = 0) -> MaskRow:
@@ -163,7 +164,7 @@ class Epoch:
         plans = self._plans or self._begin_plans()
         followed = NO_DRAFTS
         # With token terminals, tokens lead on by more than their text.
-        if drafts and not self._has_terminals:
+        if len(drafts) and not self._has_terminals:
             with suppress(OverflowError):  # no token has such a number
                 followed = np.array(drafts, np.int64)
         buffer = self._store.take_buffer()

@@ -89,7 +89,7 @@ class MaskRow:
     """A row and its number; `content` is None once the store has dropped it.
 
     base, differences: what it differs from, and how, unless in too many words. is_long: copying it takes longer than it
-    would from a whole row (`RowStore.write_out`).
+    would from a whole row, which is made of it (`RowStore.write_out`) when it is used again. is_used: it was used.
     """
 
     __slots__ = (
@@ -98,6 +98,7 @@ class MaskRow:
         "differences",
         "is_empty",
         "is_long",
+        "is_used",
         "last_used",
         "num_bytes",
         "num_mask_words",
@@ -112,6 +113,7 @@ class MaskRow:
         self.differences: ListedWords | None = None
         self.content: RowContent | None
         self.is_long = False
+        self.is_used = False
         if isinstance(made, tuple):
             words, places = made[0].copy(), made[1].copy()
             self.base = base
