@@ -34,7 +34,7 @@ OURS = "infernix"
 
 REASONS: dict[tuple[str, str], str] = {
     ("*", "compile + first 100 tokens"): (
-        "a row that is not known yet takes a walk over the vocabulary, 20 to 45 µs on the large one, and the first text"
+        "a row that is not known yet takes a walk over the vocabulary, 15 to 30 µs on the large one, and the first text"
         " of a grammar meets many such rows; later texts find them"
     ),
     **{
