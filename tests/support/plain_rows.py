@@ -16,7 +16,7 @@ from infernix.matching.row_buffer import RowBuffer
 from infernix.matching.row_digest import digest_row
 from infernix.matching.row_making import DESCRIPTION, DIGEST, NO_KIND
 from infernix.matching.rows import MaskRow
-from infernix.matching.ways import Way
+from infernix.matching.ways import KIND, Way
 
 
 def plain_epoch(grammar: ir.Grammar, index: VocabularyIndex, monkeypatch: pytest.MonkeyPatch) -> Epoch:
@@ -40,7 +40,7 @@ def note_kinds(epoch: Epoch, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     intern = epoch._intern
 
     def noted_intern(way: Way, buffer: RowBuffer, columns: Sequence[int]) -> MaskRow:
-        kinds.append(way.kind)
+        kinds.append(int(way.numbers[KIND]))
         row = intern(way, buffer, columns)
         words = row.words()
         assert words is not None

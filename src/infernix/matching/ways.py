@@ -80,7 +80,7 @@ class Way:
     numbers: int64 [WAY_WIDTH]. max_depth: how far a walk goes down.
     """
 
-    __slots__ = ("_kept", "base", "kind", "max_depth", "numbers")
+    __slots__ = ("_kept", "base", "max_depth", "numbers")
 
     def __init__(
         self,
@@ -98,7 +98,6 @@ class Way:
         tokens: those of the base, where it depends on the configuration how long they may be.
         """
         self.base = base
-        self.kind = kind
         # A token's last byte has nothing below it.
         self.max_depth = max(forest.max_token_bytes, suffixes.max_token_bytes if suffixes else 0)
         self.numbers = np.array(
