@@ -13,7 +13,7 @@ from infernix.grammar.unicode import character_class
 from infernix.matching import DEAD, CompiledGrammar, slices
 from infernix.matching import network as network_module
 from infernix.matching.atoms import ATOM_OF_ASCII
-from infernix.matching.entries import can_be_entered, entry_of_slice, find_entry
+from infernix.matching.entries import entry_of_slice, find_entry
 from infernix.matching.forest import FIRST_TOKEN, NEXT_TOKEN
 from infernix.matching.loop_entering import (
     BEHIND_LOOP,
@@ -26,7 +26,7 @@ from infernix.matching.loop_entering import (
     SUFFIXES_FROM_HERE,
 )
 from infernix.matching.masks import VocabularyIndex
-from infernix.matching.row_kinds import LOOP_ENTERED
+from infernix.matching.row_kinds import LOOP_ENTERED, can_be_entered
 from infernix.matching.row_making import MADE, NOT_OF_KIND, STATUS
 from support.plain_rows import check_rows_along_walks, note_kinds, plain_epoch
 from support.vocabularies import text_vocabulary
@@ -244,7 +244,7 @@ def test_of_a_slice_all_leads_beyond_ascii_may_enter(monkeypatch: pytest.MonkeyP
     part = index.slices.find(atoms, 1 << 30)
     assert part is not None
     assert part.suffixes is not None
-    entry = entry_of_slice(part.row.words, part.suffixes, index.forest, atoms)
+    entry = entry_of_slice(part.row, part.suffixes, index.forest, atoms)
     kinds = entry.parts[:, 2].tolist()
     assert {SUFFIXES_FROM_HERE, BEHIND_LOOP, ENTERS_LOOP} == set(kinds)
     entering = entry.parts[entry.parts[:, 2] == ENTERS_LOOP]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from infernix.matching.atoms import ATOM_OF_ASCII, NUM_ASCII_ATOMS
 from infernix.matching.forest import FIRST_CHILD, LAST_CHILD, Forest
-from infernix.matching.rows import BaseRow, packed_row
+from infernix.matching.rows import BaseRow, row_of_tokens
 from infernix.matching.trie import TokenTrie
 from infernix.matching.ways import TokensUpTo, Way
 
@@ -24,7 +24,7 @@ CHARACTER_STEPS = (1 << 30, 32, 8)
 
 
 class TokensByLength:
-    """The mask rows of some tokens with up to so many characters, kept once they were asked for."""
+    """The mask rows of some tokens with up to so many characters, and ways that begin with them, kept once made."""
 
     def __init__(self, trie: TokenTrie, chosen: NDArray[np.bool_], num_tokens: int) -> None:
         """chosen: bool by entry."""
@@ -37,6 +37,7 @@ class TokensByLength:
         counts = np.bincount(num_characters, minlength=self.max_characters + 1)
         self._num_by_length: NDArray[np.int64] = np.cumsum(counts, dtype=np.int64)
         self._kept: dict[int, TokensUpTo] = {}
+        self._ways: dict[tuple[int, int], Way] = {}
 
     def up_to(self, num_left: int) -> TokensUpTo:
         """Those with up to `num_left` characters; or with more, where few of these are too long, to be left out."""
@@ -49,14 +50,32 @@ class TokensByLength:
         longest = int(np.searchsorted(self._num_by_length, self._num_by_length[longest]))
         tokens = self._kept.get(longest)
         if tokens is None:
-            legal = np.zeros(self._num_tokens, np.bool_)
-            legal[self._by_length[: self._num_by_length[longest]]] = True
-            row = BaseRow(packed_row(legal))
+            row = BaseRow(row_of_tokens(self._by_length[: self._num_by_length[longest]], self._num_tokens))
             fewest = self._num_by_length[longest] - MAX_LEFT_OUT
             min_left = int(np.searchsorted(self._num_by_length, fewest)) if fewest > 0 else 0
             tokens = TokensUpTo(row, min_left, longest, self._by_length, self._num_by_length)
             self._kept[longest] = tokens
         return tokens
+
+    def way(
+        self,
+        num_left: int,
+        kind: int,
+        forest: Forest,
+        parts: NDArray[np.int64],
+        max_characters: int = 0,
+        reach: int = 0,
+    ) -> Way:
+        """To the row of those with up to `num_left` characters and of what can follow besides; see `Way`.
+
+        The other arguments depend on `kind` alone.
+        """
+        tokens = self.up_to(num_left)
+        key = kind, tokens.max_characters
+        way = self._ways.get(key)
+        if way is None:
+            way = self._ways[key] = Way(forest, parts, tokens.row, kind, max_characters, reach, tokens=tokens)
+        return way
 
     @property
     def num_bytes(self) -> int:
@@ -76,16 +95,10 @@ class Beginnings:
         self.tokens = tokens
         self.parts = parts
         self._forest = forest
-        self._ways: dict[tuple[int, int], Way] = {}
 
     def way(self, kind: int, num_left: int) -> Way:
         """To the row of a configuration that has room for num_left characters of the set; kind: RUN or ENDLESS_LOOP."""
-        tokens = self.tokens.up_to(num_left)
-        key = kind, tokens.max_characters
-        way = self._ways.get(key)
-        if way is None:
-            way = self._ways[key] = Way(self._forest, self.parts, tokens.row, kind, tokens=tokens)
-        return way
+        return self.tokens.way(num_left, kind, self._forest, self.parts)
 
     @property
     def num_bytes(self) -> int:

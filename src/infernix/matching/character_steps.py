@@ -76,6 +76,18 @@ def _follow(
     return first, count, is_unsure, stamp, num_looked_at
 
 
+@inner
+def _place_of(target: int, places: Ints, ends: Ints, atoms_of_ends: Nodes, num_ends: int) -> int:
+    """Where a target stands among the first num_ends of `ends`; behind them, with no atoms, where it is new."""
+    place = places[target] + 0
+    if place < 0 or place >= num_ends or ends[place] != target:
+        place = num_ends
+        places[target] = place
+        ends[place] = target
+        atoms_of_ends[place] = 0
+    return int(place)
+
+
 @kernel
 def find_character_steps(
     delta: Ints,
@@ -138,14 +150,8 @@ def find_character_steps(
         num_ends = 0
         for byte_class in range(num_classes):
             if atoms_of_class[byte_class] & atoms != 0:
-                target = delta[row + byte_class] + 0
-                place = places[target] if 0 <= places[target] < num_ends else 0
-                if num_ends == 0 or ends[place] != target:
-                    place = num_ends
-                    places[target] = place
-                    ends[place] = target
-                    atoms_of_ends[place] = 0
-                    num_ends += 1
+                place = _place_of(delta[row + byte_class], places, ends, atoms_of_ends, num_ends)
+                num_ends = max(num_ends, place + 1)
                 atoms_of_ends[place] |= atoms_of_class[byte_class] & atoms
         encoding = 0
         while encoding < len(encodings):
@@ -170,14 +176,8 @@ def find_character_steps(
                     if count == 0:
                         atoms &= ~(1 << atom)
                     for found in range(first, first + count):
-                        target = room[found] + 0
-                        place = places[target] if 0 <= places[target] < num_ends else 0
-                        if num_ends == 0 or ends[place] != target:
-                            place = num_ends
-                            places[target] = place
-                            ends[place] = target
-                            atoms_of_ends[place] = 0
-                            num_ends += 1
+                        place = _place_of(room[found], places, ends, atoms_of_ends, num_ends)
+                        num_ends = max(num_ends, place + 1)
                         atoms_of_ends[place] |= 1 << atom | (IS_UNSURE if is_unsure else 0)
                 encoding += ENCODING_WIDTH
         if num_looked_at > max_looked_at:

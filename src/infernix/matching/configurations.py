@@ -140,7 +140,7 @@ class ConfigurationTable:
         loops: where characters of an entry's set lead, and where they lead behind a space, or DEAD.
         added: words to be set in the first row, whatever the way.
         """
-        first = 0
+        first = -1
         with self._lock:
             number = NO_WAY if way is None else plans.number_of(way)
             buffer.give_depth(plans.max_depth)

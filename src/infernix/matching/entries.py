@@ -23,8 +23,8 @@ from infernix.matching.loop_entering import (
     SPACE,
     SUFFIXES_FROM_HERE,
 )
-from infernix.matching.row_kinds import LOOP_ENTERED, PROBES, SPACE_ATOM
-from infernix.matching.rows import BaseRow, packed_row
+from infernix.matching.row_kinds import LOOP_ENTERED, PROBES
+from infernix.matching.rows import BaseRow, row_of_tokens
 from infernix.matching.trie import TokenTrie
 from infernix.matching.ways import Way
 
@@ -42,13 +42,13 @@ class Entry:
 
     def __init__(
         self,
-        whole: NDArray[np.uint32],
-        spaced: NDArray[np.uint32],
+        whole: BaseRow,
+        spaced: BaseRow,
         forest: Forest,
         suffixes: Forest,
         parts: NDArray[np.int64],
     ) -> None:
-        self.rows = BaseRow(whole), BaseRow(spaced), BaseRow(whole | spaced)
+        self.rows = whole, spaced, BaseRow(whole.words | spaced.words)
         self.suffixes = suffixes
         self.parts = parts
         self._ways = tuple(Way(forest, parts, row, LOOP_ENTERED, suffixes=suffixes) for row in self.rows)
@@ -63,13 +63,11 @@ class Entry:
         return sum(row.num_bytes for row in self.rows) + self.suffixes.num_bytes + self.parts.nbytes
 
 
-def can_be_entered(atoms: int) -> bool:
-    """Whether `find_entry` takes the set: ASCII without a space."""
-    return atoms != 0 and atoms >> NUM_ASCII_ATOMS == 0 and atoms & SPACE_ATOM == 0
-
-
 def find_entry(trie: TokenTrie, forest: Forest, atoms: int, num_tokens: int, min_share: float) -> Entry | None:
-    """None where less than `min_share` of the tokens are made of the set; `forest` holds all tokens."""
+    """None where less than `min_share` of the tokens are made of the set, one that `can_be_entered`.
+
+    forest: that of all tokens.
+    """
     first_bytes = trie.flat[trie.ends[:-1]]
     has_space = (first_bytes == ord(" ")).astype(np.int64)
     prefixes = trie.prefixes(atoms, trie.ends[:-1] + has_space)
@@ -77,11 +75,9 @@ def find_entry(trie: TokenTrie, forest: Forest, atoms: int, num_tokens: int, min
     is_whole = begins_so & (prefixes.num_bytes + has_space == np.diff(trie.ends))
     if not len(is_whole) or is_whole.mean() < min_share:
         return None
-    rows = []
-    for wanted in range(2):
-        legal = np.zeros(num_tokens, np.bool_)
-        legal[trie.token_ids[is_whole & (has_space == wanted)]] = True
-        rows.append(packed_row(legal))
+    whole, spaced = (
+        BaseRow(row_of_tokens(trie.token_ids[is_whole & (has_space == wanted)], num_tokens)) for wanted in range(2)
+    )
     prefixes.num_bytes[begins_so] += has_space[begins_so]
     suffixes = trie.suffixes(prefixes, np.where(begins_so & ~is_whole, has_space, -1))
     parts = [(*group, kind) for group, kind in zip(_groups(suffixes), (BEHIND_LOOP, BEHIND_SPACED_LOOP), strict=False)]
@@ -97,10 +93,10 @@ def find_entry(trie: TokenTrie, forest: Forest, atoms: int, num_tokens: int, min
             children = int(forest.nodes[node, FIRST_CHILD]), int(forest.nodes[node, LAST_CHILD])
             parts += _ranges(forest, *children, begins_set, ENTERS_SPACED_LOOP)
             parts += _ranges(forest, *children, ~begins_set, BEHIND_SPACE)
-    return Entry(rows[0], rows[1], forest, suffixes, np.array(parts, np.int64).reshape(-1, 3))
+    return Entry(whole, spaced, forest, suffixes, np.array(parts, np.int64).reshape(-1, 3))
 
 
-def entry_of_slice(row: NDArray[np.uint32], suffixes: Forest, forest: Forest, atoms: int) -> Entry:
+def entry_of_slice(row: BaseRow, suffixes: Forest, forest: Forest, atoms: int) -> Entry:
     """The same for a set of any characters, from a slice's row and suffixes; nothing is made ready behind a space."""
     begins_set = np.zeros(256, np.bool_)
     begins_set[:128] = (atoms >> ATOM_OF_ASCII) & 1
@@ -108,7 +104,7 @@ def entry_of_slice(row: NDArray[np.uint32], suffixes: Forest, forest: Forest, at
     begins_set[0xC2:0xF5] = atoms >> NUM_ASCII_ATOMS != 0
     parts = [(*group, kind) for group, kind in zip(_groups(suffixes), (SUFFIXES_FROM_HERE, BEHIND_LOOP), strict=False)]
     parts += _ranges(forest, 0, int(forest.root_begins[-1]), begins_set, ENTERS_LOOP)
-    return Entry(row, np.zeros_like(row), forest, suffixes, np.array(parts, np.int64).reshape(-1, 3))
+    return Entry(row, BaseRow(np.zeros_like(row.words)), forest, suffixes, np.array(parts, np.int64).reshape(-1, 3))
 
 
 def _groups(suffixes: Forest) -> list[tuple[int, int]]:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from infernix.matching.arena import NO_LIMIT
 from infernix.matching.configurations import DEAD, NO_DRAFTS, ConfigurationTable
-from infernix.matching.entries import PROBE_ATOMS, can_be_entered
+from infernix.matching.entries import PROBE_ATOMS
 from infernix.matching.masks import TokenTerminals, VocabularyIndex
 from infernix.matching.network import Network
 from infernix.matching.plans import Plans
 from infernix.matching.row_buffer import MAX_MADE_ROWS, RowBuffer
-from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, EXACT_STRETCH, MIN_RUN_LEFT, RUN
+from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, EXACT_STRETCH, MIN_RUN_LEFT, RUN, can_be_entered
 from infernix.matching.row_making import (
     BEGIN,
     CLAMPED,

@@ -23,7 +23,14 @@ from infernix.matching.forest import FIRST_TOKEN, NEXT_TOKEN
 from infernix.matching.jit import inner
 from infernix.matching.loop_walk import OTHERS_MOVE, are_same_to_tokens, loop_start, moving_item
 from infernix.matching.row_buffer import SET, set_bits
-from infernix.matching.row_kinds import ENDLESS_LOOP, PROBES, SPACE_BYTE, SPACE_FOLLOWS, describe, is_word_set
+from infernix.matching.row_kinds import (
+    ENDLESS_LOOP,
+    PROBES,
+    SPACE_BYTE,
+    SPACE_FOLLOWS,
+    can_be_entered_in_kernel,
+    describe,
+)
 from infernix.matching.stepping import step
 from infernix.matching.vocabulary_walk import DONE, atoms_of_set, walk, walk_beside
 
@@ -40,7 +47,7 @@ _FIRST_PROBE, _SECOND_PROBE, _THIRD_PROBE = PROBES
 
 
 @inner
-def find_entry(A: Arena, C: Control, configuration: int, follow: int, has_words: bool) -> tuple[int, int, int]:
+def find_entered_loops(A: Arena, C: Control, configuration: int, follow: int, has_words: bool) -> tuple[int, int, int]:
     """The endless loops that characters lead into directly and behind a space, or DEAD; and the set of both, or 0.
 
     follow: what can follow the configuration, as `describe` says. has_words: whether there are loops on words at all.
@@ -48,7 +55,11 @@ def find_entry(A: Arena, C: Control, configuration: int, follow: int, has_words:
     """
     loop, loop_set, probe = _find_loop(A, C, configuration, follow)
     spaced_loop = DEAD
-    if has_words and follow & SPACE_FOLLOWS != 0 and (loop == DEAD or is_word_set(atoms_of_set(A, C, loop_set))):
+    if (
+        has_words
+        and follow & SPACE_FOLLOWS != 0
+        and (loop == DEAD or can_be_entered_in_kernel(atoms_of_set(A, C, loop_set)))
+    ):
         behind_space = step(A, C, configuration, SPACE_BYTE)
         if C[FULL] != 0 or C[LIMIT] != 0:
             return DEAD, DEAD, 0
@@ -60,7 +71,7 @@ def find_entry(A: Arena, C: Control, configuration: int, follow: int, has_words:
             probes = description[7]
         spaced_loop, spaced_set, _ = _find_loop(A, C, behind_space, probes)
         if loop == DEAD:
-            loop_set = spaced_set if is_word_set(atoms_of_set(A, C, spaced_set)) else 0
+            loop_set = spaced_set if can_be_entered_in_kernel(atoms_of_set(A, C, spaced_set)) else 0
         elif spaced_set != loop_set:
             spaced_loop = DEAD
     return loop, spaced_loop, loop_set

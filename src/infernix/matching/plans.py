@@ -97,8 +97,8 @@ class Plans:
     def __init__(self, vocabulary: VocabularyPlan, *, has_words: bool, counts: bool, has_terminals: bool) -> None:
         """has_words, counts: whether some loop is on words, and whether some is counted.
 
-        has_terminals: whether there are token terminals. No way is chosen then, because rows need more than ways; else
-        rows that differ in nothing but the tokens of a counted loop are made of each other.
+        has_terminals: whether there are token terminals. No way is to be chosen then, because rows need more than ways;
+        else rows that differ in nothing but the tokens of a counted loop are made of each other.
         """
         self.numbers: Plan = vocabulary.numbers.copy()
         self.numbers[HAS_WORDS] = has_words
@@ -110,7 +110,6 @@ class Plans:
         self._numbers: dict[int, int] = {id(vocabulary.whole): 0}
         # By key, where it stands among the choices.
         self._slots: dict[int, int] = {NOTHING_KNOWN: 0}
-        self._taken_slots: set[int] = {0}
         self._has_terminals = has_terminals
         if has_terminals:
             self.numbers[CHOICES:WAYS] = 0
@@ -134,18 +133,15 @@ class Plans:
 
     def choose(self, key: int, way: Way | None) -> None:
         """Takes a way for all rows of a kind, or IS_ENTERED for None; key: as `row_making` makes it."""
-        if self._has_terminals:
-            return
         number = IS_ENTERED if way is None else self.number_of(way)
         slot = self._slots.get(key)
         if slot is None:
             if 2 * len(self._slots) >= NUM_CHOICES:
                 self._forget_choices()
             slot = _first_slot(key)
-            while slot in self._taken_slots:
+            while slot in self._slots.values():
                 slot = (slot + 1) % NUM_CHOICES
             self._slots[key] = slot
-            self._taken_slots.add(slot)
             self.numbers[CHOICES + 2 * slot] = key + 1
         self.numbers[CHOICES + 2 * slot + 1] = number
 
@@ -160,4 +156,3 @@ class Plans:
             return
         self.numbers[CHOICES:WAYS] = self._vocabulary.numbers[CHOICES:WAYS]
         self._slots = {NOTHING_KNOWN: 0}
-        self._taken_slots = {0}

@@ -108,7 +108,9 @@ def is_spaced(A: Arena, C: Control, configuration: int, kind: int) -> bool:
     return kind == ENDLESS_LOOP and atoms_of_set(A, C, int(A[row + 4])) & SPACE_ATOM != 0
 
 
-@inner
-def is_word_set(atoms: int) -> bool:
-    """Whether it makes up words: ASCII without a space."""
+def can_be_entered(atoms: int) -> bool:
+    """Whether a set makes up words, so that it may be entered behind a space as well: ASCII without a space."""
     return atoms != 0 and atoms >> NUM_ASCII_ATOMS == 0 and atoms & SPACE_ATOM == 0
+
+
+can_be_entered_in_kernel = inner(can_be_entered)

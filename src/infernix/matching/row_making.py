@@ -33,7 +33,7 @@ from infernix.matching.arena import (
 from infernix.matching.beginnings import CHARACTER_STEPS
 from infernix.matching.forest import NUM_COLUMNS
 from infernix.matching.jit import inner, kernel
-from infernix.matching.loop_entering import fill_entered, find_entry
+from infernix.matching.loop_entering import fill_entered, find_entered_loops
 from infernix.matching.loop_walk import differ_in_far_count
 from infernix.matching.plans import (
     END_PLACES,
@@ -193,7 +193,7 @@ def _choose(A: Arena, C: Control, plan: Plan, found: Plan) -> int:
         found[KIND_OF_COUNT] = _kind_of_row(A, C, found, asks, num_left, _bucket(run_left))
     number = _chosen(plan, found)
     if asks and (number == IS_ENTERED or (number == NO_WAY and kind == SOMETHING_ELSE)):
-        loop, spaced_loop, loop_set = find_entry(A, C, clamped, follow, plan[HAS_WORDS] != 0)
+        loop, spaced_loop, loop_set = find_entered_loops(A, C, clamped, follow, plan[HAS_WORDS] != 0)
         if C[FULL] != 0 or C[LIMIT] != 0:
             return NO_WAY
         found[LOOP], found[SPACED_LOOP], found[ENTRY_ATOMS] = loop, spaced_loop, atoms_of_set(A, C, loop_set)
@@ -379,7 +379,7 @@ def make_rows(
     """Makes the row of a configuration, and those along drafts as far as it can; what it found out is in the buffer.
 
     Returns for how many positions, the last of which may be one without a row; or minus one minus the position where
-    it stopped, as kernels do, to be called again with this as `first`, which is 0 otherwise.
+    it stopped, as kernels do, to be called again with this position as `first`, which is -1 otherwise.
     way: that to the first row, whether that is known or not; or NO_WAY for the one that was chosen for its kind. The
     other arguments are for the first row only: loop, spaced_loop: for LOOP_ENTERED; added, added_places: words to be
     set besides.
@@ -387,8 +387,8 @@ def make_rows(
     found = int64_rows_at(buffer[FOUND], MAX_MADE_ROWS, FOUND_WIDTH)
     text = uint8_at(plan[TEXT_BYTES], plan[NUM_TEXT_BYTES])
     begins = int64_at(plan[TEXT_BEGINS], plan[NUM_TOKENS] + 1)
-    position = first
-    if first == 0:
+    position = max(first, 0)
+    if first < 0:
         buffer[NUM_MADE_WORDS] = 0
         found[0, CONFIGURATION] = configuration
         found[0, STATUS] = STOPPED

@@ -48,6 +48,13 @@ def packed_row(legal: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return row.view("<u4").astype(np.uint32)
 
 
+def row_of_tokens(token_ids: NDArray[np.int32], num_tokens: int) -> NDArray[np.uint32]:
+    """The mask row of some tokens."""
+    legal = np.zeros(num_tokens, np.bool_)
+    legal[token_ids] = True
+    return packed_row(legal)
+
+
 # Words, and their places.
 ListedWords = tuple[NDArray[np.uint32], NDArray[np.int64]]
 NO_WORDS: ListedWords = (np.zeros(0, np.uint32), np.zeros(0, np.int64))

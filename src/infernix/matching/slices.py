@@ -26,10 +26,10 @@ from infernix.matching.beginnings import (
     find_beginnings,
     share_of_beginnings,
 )
-from infernix.matching.entries import Entry, can_be_entered, entry_of_slice, find_entry
+from infernix.matching.entries import Entry, entry_of_slice, find_entry
 from infernix.matching.forest import Forest
-from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, EXACT_STRETCH
-from infernix.matching.rows import BaseRow, packed_row
+from infernix.matching.row_kinds import COUNTED_LOOP, ENDLESS_LOOP, EXACT_STRETCH, can_be_entered
+from infernix.matching.rows import BaseRow, row_of_tokens
 from infernix.matching.trie import Prefixes, TokenTrie
 from infernix.matching.ways import Way
 
@@ -111,18 +111,12 @@ class CountedSlice:
         is_whole = prefixes.num_bytes == np.diff(trie.ends)
         self.suffixes = trie.suffixes(prefixes, np.where(is_whole, -1, prefixes.num_characters))
         self.tokens = TokensByLength(trie, is_whole, num_tokens)
-        self.max_other_bytes = int(np.diff(trie.ends)[~is_whole].max(initial=0))
-        self._ways: dict[int, Way] = {}
+        self._max_other_bytes = int(np.diff(trie.ends)[~is_whole].max(initial=0))
 
     def way(self, num_left: int) -> Way:
         """To the row where nothing goes on but a loop that has room for num_left characters."""
-        tokens = self.tokens.up_to(num_left)
-        way = self._ways.get(tokens.max_characters)
-        if way is None:
-            longest, reach = self.tokens.max_characters, self.max_other_bytes
-            way = Way(self.suffixes, self.suffixes.by_group, tokens.row, COUNTED_LOOP, longest, reach, tokens=tokens)
-            self._ways[tokens.max_characters] = way
-        return way
+        longest, reach = self.tokens.max_characters, self._max_other_bytes
+        return self.tokens.way(num_left, COUNTED_LOOP, self.suffixes, self.suffixes.by_group, longest, reach)
 
     @property
     def num_bytes(self) -> int:
@@ -139,16 +133,10 @@ class ExactSlice:
     def __init__(self, tokens: TokensByLength, others: Forest) -> None:
         self.tokens = tokens
         self.others = others
-        self._ways: dict[int, Way] = {}
 
     def way(self, num_left: int) -> Way:
         """To the row where tokens of the slice can follow that have up to num_left characters, and no others of it."""
-        tokens = self.tokens.up_to(num_left)
-        way = self._ways.get(tokens.max_characters)
-        if way is None:
-            way = Way(self.others, self.others.whole, tokens.row, EXACT_STRETCH, tokens=tokens)
-            self._ways[tokens.max_characters] = way
-        return way
+        return self.tokens.way(num_left, EXACT_STRETCH, self.others, self.others.whole)
 
     @property
     def num_bytes(self) -> int:
@@ -291,7 +279,7 @@ class SliceStore:
             part = self.find(atoms, CHARACTER_STEPS[0])
             if part is None or part.suffixes is None:
                 return None
-            return entry_of_slice(part.row.words, part.suffixes, self._forest, atoms)
+            return entry_of_slice(part.row, part.suffixes, self._forest, atoms)
         if max_characters == _BEGINNINGS:
             if share_of_beginnings(trie, atoms) < MIN_SHARE:
                 return None
@@ -305,10 +293,10 @@ class SliceStore:
             return ExactSlice(TokensByLength(trie, taken, self._num_tokens), forest_by_kind(trie, ~taken))
         if max_characters == _COUNTED:
             return CountedSlice(trie, trie.prefixes(atoms), self._num_tokens)
-        legal = np.zeros(self._num_tokens, np.bool_)
-        legal[trie.token_ids[taken]] = True
         suffixes = None
         if max_characters == CHARACTER_STEPS[0]:
             prefixes = trie.prefixes(atoms)
             suffixes = trie.suffixes(prefixes, np.where(taken, -1, np.minimum(prefixes.num_bytes, 1)))
-        return Slice(BaseRow(packed_row(legal)), forest_by_kind(trie, ~taken), suffixes)
+        return Slice(
+            BaseRow(row_of_tokens(trie.token_ids[taken], self._num_tokens)), forest_by_kind(trie, ~taken), suffixes
+        )

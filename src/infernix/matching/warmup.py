@@ -30,11 +30,8 @@ NOTICE_SECONDS = 1.0
 NOTICE = "Compiling the matching kernels, once per installation: some 20 seconds ..."
 
 _INT32, _INT64, _UINT8, _UINT32 = (np.zeros(0, kind) for kind in (np.int32, np.int64, np.uint8, np.uint32))
-_INT32_ROWS, _INT64_ROWS, _UINT8_ROWS, _UINT32_ROWS = (
-    np.zeros((0, 0), kind) for kind in (np.int32, np.int64, np.uint8, np.uint32)
-)
+_UINT8_ROWS = np.zeros((0, 0), np.uint8)
 _ARENA = (_INT32, _INT64)
-_FOREST = (_UINT8, _INT32_ROWS, _INT32)
 # More than half of all compilation. These kernels have most of what they call in common: one process compiles them all.
 # The arguments have the types that requests use.
 _STEPPING: tuple[tuple[Any, tuple[Any, ...]], ...] = (

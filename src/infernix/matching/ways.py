@@ -64,10 +64,8 @@ class TokensUpTo:
         lengths = self._num_by_length
         longest = len(lengths) - 1
         end = int(lengths[self.max_characters])
-        max_left = self.max_characters
-        # Tokens with more characters do not exist up to the next length that some have.
-        while max_left < longest and lengths[max_left + 1] == end:
-            max_left += 1
+        # Up to the next length that some token has.
+        max_left = int(np.searchsorted(lengths, end, side="right")) - 1
         if max_left == longest:
             max_left = NO_LIMIT
         addresses = address_of(self._by_length, np.int32), address_of(lengths, np.int64)
